@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# How every target of Shoal is made: one function a kind, so that flags, output folders and
+# install rules are said once.
+include_guard()
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# The build tree mirrors the installed one, so that transports are found the same way in both.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR})
+set(SHOAL_MODULE_DIR ${CMAKE_INSTALL_LIBDIR}/shoal)
+set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/..")
+
+# Language level, warnings and sanitizers of Shoal's own code (not passed on to its users).
+add_library(shoal_flags INTERFACE)
+target_compile_options(shoal_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow
+  $<$<BOOL:${SHOAL_WERROR}>:-Werror>)
+if(SHOAL_SANITIZE)
+  target_compile_options(shoal_flags INTERFACE -fsanitize=${SHOAL_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(shoal_flags INTERFACE -fsanitize=${SHOAL_SANITIZE})
+endif()
+
+# shoal_library(NAME SOURCES ... PUBLIC ... PRIVATE ...)
+# A layer: libshoal_NAME, known to users as shoal::NAME. PUBLIC and PRIVATE are link dependencies.
+function(shoal_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  set(target shoal_${name})
+  add_library(${target} SHARED ${arg_SOURCES})
+  add_library(shoal::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name}
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:shoal_flags>)
+  install(TARGETS ${target} EXPORT shoalTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/shoal/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shoal)
+endfunction()
+
+# shoal_transport(NAME SOURCES ... PRIVATE ...)
+# A transport: lib/shoal/transport_NAME.so, loaded at run time.
+function(shoal_transport name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PRIVATE" ${ARGN})
+  set(target shoal_transport_${name})
+  add_library(${target} MODULE ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME transport_${name}
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${SHOAL_MODULE_DIR})
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE shoal::comm ${arg_PRIVATE} shoal_flags)
+  install(TARGETS ${target} LIBRARY DESTINATION ${SHOAL_MODULE_DIR})
+endfunction()
+
+# shoal_executable(NAME SOURCES ... PRIVATE ...)
+# A program. It exports its symbols: an OpenSHMEM library loaded at run time finds the program's
+# static data by the symbol _end (docs/decisions).
+function(shoal_executable name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PRIVATE" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE ${arg_PRIVATE} shoal_flags)
+endfunction()
+
+# shoal_test(NAME SOURCES ... PRIVATE ... LABELS ... TIMEOUT seconds)
+# A GoogleTest program tests/.../NAME; each of its cases is one ctest test NAME.Suite.Case.
+function(shoal_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;PRIVATE;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  shoal_executable(test_${name} SOURCES ${arg_SOURCES} PRIVATE ${arg_PRIVATE} GTest::gtest_main)
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()
