@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shoal/comm/job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "comm/module.h"
+#include "comm/threads/threads_transport.h"
+#include "comm/wait.h"
+#include "shoal/base/error.h"
+#include "shoal/comm/transport.h"
+
+namespace shoal::comm {
+namespace {
+
+std::string describe(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
+bool is_aborted(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& exception) {
+    return exception.code() == ErrorCode::aborted;
+  } catch (...) {
+    return false;
+  }
+}
+
+struct ThreadsResult {
+  int exit_code = 0;
+  std::exception_ptr error;  // of the first rank that failed
+  std::string line;          // what to print for it
+};
+
+ThreadsResult run_on_threads(int ranks, const std::function<int(Communicator&)>& body) {
+  if (ranks < 1) fail(ErrorCode::invalid_argument, fmt::format("{} ranks: at least 1 is needed", ranks));
+  const std::shared_ptr<threads::Job> job = threads::make_job(ranks);
+  ThreadsResult result;
+  std::mutex mutex;
+  const auto rank_main = [&](Rank rank) {
+    std::string line;
+    try {
+      Communicator world = Communicator::make_world(threads::make_transport(job, rank));
+      try {
+        const int code = body(world);
+        const std::lock_guard lock(mutex);
+        result.exit_code = std::max(result.exit_code, code);
+        return;
+      } catch (const std::exception& error) {
+        line = error_line(world, error.what());
+        throw;
+      }
+    } catch (...) {
+      const std::exception_ptr error = std::current_exception();
+      const std::lock_guard lock(mutex);
+      // The first real failure; ranks that were stopped because of it have nothing to tell.
+      if (!result.error || (is_aborted(result.error) && !is_aborted(error))) {
+        result.error = error;
+        result.line = line.empty() ? "shoal: " + describe(error) : line;
+      }
+      threads::stop(*job);
+    }
+  };
+  std::vector<std::thread> others;
+  for (Rank rank = 1; rank < ranks; ++rank) others.emplace_back(rank_main, rank);
+  rank_main(0);
+  for (std::thread& thread : others) thread.join();
+  return result;
+}
+
+// Loads the module that belongs to the launcher which started us.
+const Module& find_module(const std::string& transport, const LaunchEnvironment& environment) {
+  std::string reasons;
+  for (const ModuleDescription& description : known_modules) {
+    if (description.transport != transport) continue;
+    // Started plainly or by Slurm any library will do; within a launcher only its own finds the job.
+    const bool belongs = environment.launcher.empty() || environment.launcher == "Slurm" ||
+                         environment.launcher == description.environment;
+    if (!belongs) continue;
+    std::string reason;
+    if (const Module* module = load_module(description, reason)) return *module;
+    reasons += (reasons.empty() ? "" : "; ") + reason;
+  }
+  if (reasons.empty())
+    fail(ErrorCode::unsupported,
+         fmt::format("transport {} cannot run under the launcher of {}: use `shoal run -n {} "
+                     "--transport {}`, which starts the right one",
+                     transport, environment.launcher, environment.size, transport));
+  fail(ErrorCode::unsupported, fmt::format("transport {} is not available: {}", transport, reasons));
+}
+
+void check_world_size(const World& world, const LaunchEnvironment& environment, const Transport& transport) {
+  if (world.size > 1 || environment.size <= 1) return;
+  fail(ErrorCode::communication,
+       fmt::format(
+           "the launcher ({}) started {} processes, but for {} this one is alone: the launcher belongs to "
+           "another library; `shoal doctor` shows which one fits{}",
+           environment.launcher, environment.size, transport.library(),
+           environment.launcher == "Slurm" ? " (try srun --mpi=pmix)" : ""));
+}
+
+int run_on_processes(const std::string& name, const JobOptions& options, const LaunchEnvironment& environment,
+                     const std::function<int(Communicator&)>& body) {
+  const Module& module = find_module(name, environment);
+  std::unique_ptr<Transport> joined = module.create(options);
+  check_world_size(joined->world(), environment, *joined);
+  Communicator world = Communicator::make_world(std::move(joined));
+  try {
+    const int code = body(world);
+    world.barrier();
+    world.transport().finalize();
+    return code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error_line(world, error.what()).c_str());
+  } catch (...) {
+    std::fprintf(stderr, "%s\n", error_line(world, "unknown exception").c_str());
+  }
+  std::fflush(nullptr);
+  world.transport().abort(1);
+  std::_Exit(1);
+}
+
+}  // namespace
+
+std::string error_line(const Communicator& world, const std::string& what) {
+  if (world.size() == 1) return "shoal: " + what;
+  return fmt::format("shoal: PE {} ({}): {}", world.rank(), world.host(world.rank()), what);
+}
+
+int run(const JobOptions& options, const std::function<int(Communicator&)>& body) {
+  const LaunchEnvironment environment = read_launch_environment();
+  const std::string name = resolve_transport(options.transport, environment);
+  if (name != "threads") return run_on_processes(name, options, environment, body);
+  if (environment.size > 1)
+    fail(ErrorCode::invalid_argument, fmt::format("transport threads runs in one process, but the launcher "
+                                                  "({}) started {}: leave out the launcher, "
+                                                  "or use --transport mpi or shmem",
+                                                  environment.launcher, environment.size));
+  const ThreadsResult result = run_on_threads(options.threads, body);
+  if (!result.error) return result.exit_code;
+  std::fprintf(stderr, "%s\n", result.line.c_str());
+  return std::max(result.exit_code, 1);
+}
+
+void run_threads(int ranks, const std::function<void(Communicator&)>& body) {
+  const ThreadsResult result = run_on_threads(ranks, [&](Communicator& world) {
+    body(world);
+    return 0;
+  });
+  if (result.error) std::rethrow_exception(result.error);
+}
+
+std::chrono::milliseconds default_deadline() {
+  static const std::chrono::milliseconds deadline = [] {
+    const char* text = std::getenv("SHOAL_TIMEOUT");
+    const double seconds = text ? std::atof(text) : 0.0;
+    return std::chrono::milliseconds(seconds > 0.0 ? static_cast<long long>(seconds * 1000.0) : 300'000);
+  }();
+  return deadline;
+}
+
+std::vector<TransportStatus> probe_transports() {
+  std::vector<TransportStatus> all;
+  all.push_back({"threads", "threads of one process", true, "nothing needed", "", ""});
+  for (const ModuleDescription& description : known_modules) {
+    TransportStatus status{description.transport, description.library, false, "", "", description.package};
+    if (const Module* module = load_module(description, status.detail)) {
+      status.available = true;
+      status.detail = module->library();
+    }
+    for (const char* launcher : description.launchers)
+      if (launcher && status.launcher.empty()) status.launcher = find_program(launcher);
+    if (status.available && status.launcher.empty()) {
+      status.available = false;
+      status.detail =
+          fmt::format("no {} on PATH (install {})", description.launchers[0], description.package);
+    }
+    all.push_back(status);
+  }
+  return all;
+}
+
+}  // namespace shoal::comm

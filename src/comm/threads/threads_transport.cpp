@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/threads/threads_transport.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "comm/direct_memory.h"
+#include "comm/mailbox.h"
+#include "comm/wait.h"
+#include "shoal/base/error.h"
+
+namespace shoal::comm::threads {
+namespace {
+
+// The memory of all ranks of one allocation.
+struct Block {
+  Block(int ranks, std::size_t size) : bytes(size), memory(static_cast<std::size_t>(ranks)) {}
+  std::size_t bytes;  // on each rank
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::vector<std::unique_ptr<std::byte[], Free>> memory;  // each rank allocates its own
+  std::atomic<int> ready{0};
+  std::atomic<bool> failed{false};
+};
+
+class ThreadsMemory final : public SymmetricMemory {
+ public:
+  ThreadsMemory(std::shared_ptr<Block> block, Rank rank) : block_(std::move(block)), rank_(rank) {}
+  std::byte* local() override { return direct(rank_); }
+  std::byte* direct(Rank peer) override { return block_->memory[static_cast<std::size_t>(peer)].get(); }
+  void put(Rank peer, std::size_t offset, const void* source, std::size_t bytes) override {
+    store_put(direct(peer), offset, source, bytes);
+  }
+  void put_signal(Rank peer, std::size_t offset, const void* source, std::size_t bytes,
+                  std::size_t signal_offset, std::uint64_t value) override {
+    store_put(direct(peer), offset, source, bytes);
+    store_signal(direct(peer), signal_offset, value);
+  }
+  void get(Rank peer, std::size_t offset, void* destination, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(destination, direct(peer) + offset, bytes);
+  }
+  void flush() override {}
+
+ private:
+  std::shared_ptr<Block> block_;
+  Rank rank_;
+};
+
+}  // namespace
+
+class Job {
+ public:
+  explicit Job(int ranks) : ranks_(ranks) {}
+  int ranks() const { return ranks_; }
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+  void stop() { stopped_.store(true, std::memory_order_release); }
+
+  // The block of a group's `sequence`-th allocation: made by the first that asks, found by the others,
+  // forgotten here once all have it.
+  std::shared_ptr<Block> find_block(const Group& group, std::uint64_t sequence, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    // Groups of equal context are disjoint, so the first member tells them apart.
+    const Key key{group.context, group.world_rank.front(), sequence};
+    auto& entry = blocks_[key];
+    if (!entry.block) entry.block = std::make_shared<Block>(group.size(), bytes);
+    const std::shared_ptr<Block> block = entry.block;
+    if (++entry.found == group.size()) blocks_.erase(key);
+    return block;
+  }
+
+ private:
+  struct Key {
+    std::uint64_t context;
+    Rank first;
+    std::uint64_t sequence;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Entry {
+    std::shared_ptr<Block> block;
+    int found = 0;
+  };
+  int ranks_;
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::map<Key, Entry> blocks_;
+};
+
+namespace {
+
+std::string host_name() {
+  char name[256] = "localhost";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+class ThreadsTransport final : public Transport {
+ public:
+  ThreadsTransport(std::shared_ptr<Job> job, Rank rank) : job_(std::move(job)) {
+    world_.rank = rank;
+    world_.size = job_->ranks();
+    world_.host.assign(static_cast<std::size_t>(world_.size), host_name());
+    Group everybody;
+    everybody.rank = rank;
+    for (Rank r = 0; r < world_.size; ++r) everybody.world_rank.push_back(r);
+    mailbox_ = std::make_unique<Mailbox>(allocate(everybody, Mailbox::footprint(world_.size)), world_,
+                                         [this] { progress(); });
+  }
+
+  std::string_view name() const override { return "threads"; }
+  std::string library() const override { return "threads of one process"; }
+  const World& world() const override { return world_; }
+
+  void submit(const Group& group, const Operation& operation) override {
+    progress();
+    run_by_messages(*mailbox_, group, operation);
+  }
+
+  std::unique_ptr<SymmetricMemory> allocate(const Group& group, std::size_t bytes) override {
+    const std::shared_ptr<Block> block = job_->find_block(group, allocations_[group.context]++, bytes);
+    const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
+    auto& mine = block->memory[static_cast<std::size_t>(group.rank)];
+    mine.reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
+    if (mine) std::memset(mine.get(), 0, rounded);
+    if (!mine || block->bytes != bytes) block->failed = true;
+    block->ready.fetch_add(1, std::memory_order_acq_rel);
+    const auto all_ready = [&] { return block->ready.load(std::memory_order_acquire) == group.size(); };
+    if (!wait_until(
+            all_ready, [this] { progress(); }, default_deadline()))
+      fail(ErrorCode::timeout,
+           fmt::format("only {} of {} ranks allocate symmetric memory", block->ready.load(), group.size()));
+    if (block->failed) {
+      if (block->bytes != bytes)
+        fail(ErrorCode::invalid_argument,
+             fmt::format("symmetric allocation of {} bytes on rank {}, but {} elsewhere", bytes, group.rank,
+                         block->bytes));
+      fail(ErrorCode::out_of_memory, fmt::format("symmetric allocation of {} bytes failed on a rank", bytes));
+    }
+    return std::make_unique<ThreadsMemory>(block, group.rank);
+  }
+
+  void open(const Group&) override {}
+  void close(const Group& group) noexcept override { allocations_.erase(group.context); }
+
+  void progress() override {
+    if (job_->stopped()) fail(ErrorCode::aborted, "another rank has failed");
+  }
+  void finalize() override {}
+  void abort(int) noexcept override { job_->stop(); }
+
+ private:
+  std::shared_ptr<Job> job_;
+  World world_;
+  std::map<std::uint64_t, std::uint64_t> allocations_;  // so far, by context
+  std::unique_ptr<Mailbox> mailbox_;
+};
+
+}  // namespace
+
+std::shared_ptr<Job> make_job(int ranks) { return std::make_shared<Job>(ranks); }
+
+std::unique_ptr<Transport> make_transport(std::shared_ptr<Job> job, Rank rank) {
+  return std::make_unique<ThreadsTransport>(std::move(job), rank);
+}
+
+void stop(Job& job) { job.stop(); }
+
+}  // namespace shoal::comm::threads
