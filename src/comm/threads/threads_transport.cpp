@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/threads/threads_transport.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -14,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "comm/direct_memory.h"
+#include "comm/host_memory.h"
 #include "comm/mailbox.h"
 #include "comm/wait.h"
 #include "shoal/base/error.h"
@@ -96,12 +95,6 @@ class Job {
 };
 
 namespace {
-
-std::string host_name() {
-  char name[256] = "localhost";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 class ThreadsTransport final : public Transport {
  public:
