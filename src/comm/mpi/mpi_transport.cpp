@@ -72,7 +72,8 @@ class MpiTransport final : public Transport, private Messenger {
                      .send = {&number, 1, DType::uint64},
                      .recv = {&number, 1, DType::uint64}});
     next_memory_ = number + 1;
-    return std::make_unique<MpiMemory>(static_cast<Messenger&>(*this), *remote_, group, identities_, bytes, number);
+    return std::make_unique<MpiMemory>(static_cast<Messenger&>(*this), *remote_, group, identities_, bytes,
+                                       number);
   }
 
   void open(const Group& group) override {
