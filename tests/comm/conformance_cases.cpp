@@ -289,6 +289,8 @@ void segments_ring(const Communicator& comm) {
     read.signal(previous, round);
   }
   expect(segments.received(previous) == 20, "sequence");
+  segments.flush();
+  read.flush();
   Communicator(comm).barrier();
 }
 
@@ -307,6 +309,7 @@ void segments_of_a_part(Communicator& comm) {
     expect_equal(outer.from(r)[1], 100 + r, "value");
     expect_equal(outer.from(r)[0], 0, "zeroed");
   }
+  outer.flush();
   comm.barrier();
 }
 
@@ -348,6 +351,7 @@ void segments_large(Communicator& comm) {
   segments.wait(previous, 1);
   for (std::size_t i = 0; i < n; i += 4093)
     expect_equal(segments.from(previous)[i], value<std::uint8_t>(previous, i), "element");
+  segments.flush();
   comm.barrier();
 }
 

@@ -10,7 +10,8 @@
 // Sequence numbers only grow, one series for each pair of PEs and direction. There is no notification
 // but the signal, and no protection of a segment that is written again: use two halves in turn, and
 // write a half again only when something that came from the peer says that it was read.
-// Construction is collective. Destruction is local: destroy only what no peer still writes to.
+// Construction is collective. Destruction is local, and for memory that no peer still writes to: where a
+// last put may still be under way, flush and then a barrier come first.
 #pragma once
 
 #include <chrono>
