@@ -29,17 +29,25 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  /// Ids of `text` (any bytes), without BOS or EOS. Time is near-linear in text.size().
+  /// Ids of `text` (any bytes), without BOS or EOS. Time is near-linear in text.size(). User-defined
+  /// tokens are found in either mode. Bytes that are not UTF-8 are kept, by byte tokens; only where the
+  /// vocabulary has none for them do they become U+FFFD or the unknown token.
   std::vector<Token> encode(std::string_view text, SpecialTokens special = SpecialTokens::plain) const;
 
   /// encode() with the BOS (and EOS) that the file asks for: what a model is fed for a raw prompt.
+  /// A prompt that begins with the spelling of BOS gets no second one (in mode `parse`).
   std::vector<Token> encode_prompt(std::string_view text, SpecialTokens special = SpecialTokens::plain) const;
 
-  /// The text of `tokens`; the inverse of encode. Control tokens give no text.
+  /// The text of `tokens`; the inverse of encode, byte for byte. Control tokens give no text.
+  /// Throws Error (invalid_argument) for an id outside the vocabulary, as piece() does.
   std::string decode(const std::vector<Token>& tokens) const;
 
   /// The bytes that one token adds to a text (may be part of a character); empty for control tokens.
   std::string_view piece(Token token) const;
+
+  /// Whether encode puts a space before a text that follows `previous` (no_token: nothing), so that
+  /// decode takes one away there. SentencePiece models do, at the start and after special tokens.
+  bool adds_space_after(Token previous) const;
 
   std::int64_t vocabulary() const;
   bool adds_bos() const;
@@ -57,7 +65,8 @@ class Tokenizer {
   std::unique_ptr<State> state_;
 };
 
-/// Turns a stream of tokens into text that never ends within a character.
+/// Turns a stream of tokens into text that never ends within a character and is always UTF-8: bytes
+/// that belong to no character become U+FFFD (decode() keeps them).
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
@@ -68,7 +77,7 @@ class StreamDecoder {
 
  private:
   const Tokenizer* tokenizer_;
-  bool first_ = true;  // SentencePiece drops the space it put before the first word
+  Token previous_ = no_token;  // SentencePiece drops the space it put before the first word
   std::string pending_;
 };
 
