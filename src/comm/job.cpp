@@ -62,7 +62,8 @@ ThreadsResult run_on_threads(int ranks, const std::function<int(Communicator&)>&
         result.exit_code = std::max(result.exit_code, code);
         return;
       } catch (const std::exception& error) {
-        line = error_line(world, error.what());
+        line = dynamic_cast<const AgreedError*>(&error) ? fmt::format("shoal: {}", error.what())
+                                                        : error_line(world, error.what());
         throw;
       }
     } catch (...) {
@@ -121,7 +122,12 @@ int run_on_processes(const std::string& name, const JobOptions& options, const L
   check_world_size(joined->world(), environment, *joined);
   Communicator world = Communicator::make_world(std::move(joined));
   try {
-    const int code = body(world);
+    int code = 1;
+    try {
+      code = body(world);
+    } catch (const AgreedError& error) {
+      if (world.rank() == 0) std::fprintf(stderr, "shoal: %s\n", error.what());
+    }
     world.barrier();
     world.transport().finalize();
     return code;
@@ -136,6 +142,34 @@ int run_on_processes(const std::string& name, const JobOptions& options, const L
 }
 
 }  // namespace
+
+void agree(Communicator& communicator, const std::function<void()>& local) {
+  std::string message;
+  auto code = ErrorCode::invalid_argument;
+  bool failed = false;
+  try {
+    local();
+  } catch (const Error& error) {
+    failed = true;
+    code = error.code();
+    message = error.what();
+  } catch (const std::exception& error) {
+    failed = true;
+    message = error.what();
+  }
+  const int size = communicator.size();
+  const Rank first = communicator.all_reduce(failed ? communicator.rank() : size, Reduction::min);
+  if (first == size) return;
+  std::vector<std::int64_t> wire = {static_cast<std::int64_t>(code),
+                                    static_cast<std::int64_t>(message.size())};
+  communicator.broadcast(wire, first);
+  message.resize(static_cast<std::size_t>(wire[1]));
+  communicator.broadcast(message, first);
+  const int failures = communicator.all_reduce(failed ? 1 : 0, Reduction::sum);
+  // The same everywhere (a bad file on a shared disk) needs no rank; else say where.
+  if (failures < size) message = fmt::format("PE {} ({}): {}", first, communicator.host(first), message);
+  throw AgreedError(static_cast<ErrorCode>(wire[0]), message);
+}
 
 std::string error_line(const Communicator& world, const std::string& what) {
   if (world.size() == 1) return "shoal: " + what;

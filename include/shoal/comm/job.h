@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "shoal/base/error.h"
 #include "shoal/comm/communicator.h"
 
 namespace shoal::comm {
@@ -45,6 +46,16 @@ int run(const JobOptions& options, const std::function<int(Communicator&)>& body
 /// Runs `body` on `ranks` threads of this process and returns when all have ended. The first rank's
 /// exception is thrown here after the others have stopped (they see `aborted` in their next call).
 void run_threads(int ranks, const std::function<void(Communicator&)>& body);
+
+/// An error that all ranks have agreed on: run() lets rank 0 alone print it, and the job ends in order.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Collective: runs `local` on every rank. If it throws on any of them, all throw an AgreedError with
+/// the first such rank's message, so that a bad file or too little memory is one line and not one a rank.
+void agree(Communicator& communicator, const std::function<void()>& local);
 
 /// The line that is printed for an error on a rank: "shoal: PE 2 (h3): what".
 std::string error_line(const Communicator& world, const std::string& what);

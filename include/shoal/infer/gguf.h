@@ -61,7 +61,7 @@ struct TensorInfo {
   int file = 0;  // which file of a split model
 
   std::int64_t columns() const { return shape.empty() ? 1 : shape[0]; }
-  std::int64_t rows() const;  // product of the other dimensions
+  std::int64_t rows() const;  // product of the other dimensions; 0 for an empty tensor
 };
 
 /// The typed key-value part. Lookups that ask for a type and find another throw a format error

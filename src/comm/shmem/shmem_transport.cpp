@@ -74,7 +74,9 @@ std::string library_version() {
   int major = 0, minor = 0;
   shmem_info_get_name(name);
   shmem_info_get_version(&major, &minor);
-  return fmt::format("{}, OpenSHMEM {}.{}", name, major, minor);
+  // Open MPI gives its address on the web for a name.
+  const std::string vendor = std::string(name).find("open-mpi.org") != std::string::npos ? "Open MPI" : name;
+  return fmt::format("{}, OpenSHMEM {}.{}", vendor, major, minor);
 }
 
 // Symbols of Open MPI that the standard has no call for; null with other libraries.

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "shoal/base/error.h"
+#include "shoal/comm/job.h"
+
+namespace shoal::app {
+namespace {
+
+// Set for the processes of a supervised job: "1" when the supervisor's standard error is a terminal,
+// and so on.
+constexpr const char* stderr_variable = "SHOAL_STDERR_TERMINAL";
+constexpr const char* stdout_variable = "SHOAL_STDOUT_TERMINAL";
+
+bool terminal(const char* variable, int descriptor) {
+  const char* value = std::getenv(variable);
+  return value ? std::strcmp(value, "1") == 0 : isatty(descriptor) == 1;
+}
+
+struct Launcher {
+  std::string program;
+  bool open_mpi = false;
+};
+
+Launcher find_launcher(const std::string& transport) {
+  std::string missing;
+  for (const comm::TransportStatus& status : comm::probe_transports()) {
+    if (status.name != transport) continue;
+    if (status.available) return {status.launcher, status.library.find("Open MPI") != std::string::npos};
+    missing += fmt::format("; {}: {}", status.library, status.detail);
+  }
+  fail(ErrorCode::unsupported, fmt::format("transport {} is not available{}", transport, missing));
+}
+
+// The same command for each PE: without what concerned the start, with the transport made explicit.
+std::vector<std::string> pe_arguments(const std::vector<std::string>& arguments,
+                                      const std::string& transport) {
+  static constexpr std::array with_value = {"-n", "--pes", "--transport", "--hostfile"};
+  std::vector<std::string> kept = {"run"};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    bool drop = false;
+    for (const char* option : with_value) {
+      const std::string name = option;
+      if (arguments[i] == name) {
+        drop = true;
+        ++i;
+        break;
+      }
+      const bool is_long = name.starts_with("--");
+      if (arguments[i].starts_with(name + "=") || (!is_long && arguments[i].starts_with(name))) {
+        drop = true;
+        break;
+      }
+    }
+    if (!drop) kept.push_back(arguments[i]);
+  }
+  kept.insert(kept.end(), {"--transport", transport});
+  return kept;
+}
+
+std::vector<std::string> command_line(const RunOptions& options, const Launcher& launcher,
+                                      const std::string& transport,
+                                      const std::vector<std::string>& arguments) {
+  std::vector<std::string> line = {launcher.program};
+  if (launcher.open_mpi) {
+    // Waiting ranks yield, so more PEs than cores work well; binding would put several on one core.
+    line.insert(line.end(),
+                {"-q", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"});
+    if (transport == "shmem") line.insert(line.end(), {"--mca", "osc", "^rdma"});
+    if (!options.hostfile.empty())
+      line.insert(line.end(), {"--hostfile", options.hostfile, "--map-by", "node"});
+    for (const char* variable : {stderr_variable, stdout_variable}) line.insert(line.end(), {"-x", variable});
+    for (const char* variable : {"SHOAL_TIMEOUT", "SHOAL_KERNELS", "SHOAL_MODULE_PATH"})
+      if (std::getenv(variable)) line.insert(line.end(), {"-x", variable});
+  } else if (!options.hostfile.empty()) {
+    line.insert(line.end(), {"-f", options.hostfile});
+  }
+  line.insert(line.end(),
+              {"-n", std::to_string(options.pes), std::filesystem::read_symlink("/proc/self/exe").string()});
+  const std::vector<std::string> rest = pe_arguments(arguments, transport);
+  line.insert(line.end(), rest.begin(), rest.end());
+  return line;
+}
+
+[[noreturn]] void become(const std::vector<std::string>& line, int input, pid_t supervisor) {
+  // A session of its own: the terminal's Ctrl-C reaches the supervisor alone.
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != supervisor) _exit(1);
+  dup2(input, STDIN_FILENO);
+  setenv(stderr_variable, isatty(STDERR_FILENO) ? "1" : "0", 1);
+  setenv(stdout_variable, isatty(STDOUT_FILENO) ? "1" : "0", 1);
+  if (geteuid() == 0) {
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
+  }
+  std::vector<char*> argv;
+  for (const std::string& word : line) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  std::fprintf(stderr, "shoal: %s: %s\n", argv[0], std::strerror(errno));
+  _exit(127);
+}
+
+// What the signal handler of the supervisor may touch has to be global.
+volatile std::sig_atomic_t signals_seen = 0;
+volatile std::sig_atomic_t end_now = 0;
+
+void on_signal(int signal) {
+  if (signal == SIGINT)
+    signals_seen = signals_seen + 1;
+  else
+    end_now = 1;
+}
+
+class Supervisor {
+ public:
+  Supervisor(pid_t job, int job_input) : job_(job), job_input_(job_input) {}
+
+  int wait() {
+    bool input_open = true;
+    for (;;) {
+      if (const auto code = exit_code()) return *code;
+      handle_signals();
+      pollfd input{STDIN_FILENO, POLLIN, 0};
+      if (poll(&input, input_open ? 1 : 0, 20) <= 0 || input.revents == 0) continue;
+      char block[4096];
+      const ssize_t n = read(STDIN_FILENO, block, sizeof block);
+      if (n > 0) {
+        input_open = write(job_input_, block, static_cast<std::size_t>(n)) == n;
+      } else if (n == 0 || errno != EINTR) {
+        input_open = false;
+      }
+      if (!input_open) close(job_input_);
+    }
+  }
+
+ private:
+  std::optional<int> exit_code() {
+    int status = 0;
+    if (waitpid(job_, &status, WNOHANG) != job_) return std::nullopt;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return ending_ ? 128 + SIGINT : code;
+  }
+
+  void handle_signals() {
+    const auto now = std::chrono::steady_clock::now();
+    if (signals_seen > 0 && !ending_) {
+      const bool second = signals_seen > 1 || now - last_interrupt_ < std::chrono::seconds(2);
+      signals_seen = 0;
+      last_interrupt_ = now;
+      if (!second) kill(job_, SIGUSR1);  // the launcher passes it on to the PEs
+      if (second) end_now = 1;
+    }
+    if (end_now && !ending_) {
+      ending_ = true;
+      kill(job_, SIGTERM);
+      ended_at_ = now;
+    }
+    // A launcher that does not end its job in time.
+    if (ending_ && now - ended_at_ > std::chrono::seconds(4)) kill(-job_, SIGKILL);
+  }
+
+  pid_t job_;
+  int job_input_;
+  bool ending_ = false;
+  std::chrono::steady_clock::time_point last_interrupt_{}, ended_at_{};
+};
+
+}  // namespace
+
+bool supervised() { return std::getenv(stderr_variable) != nullptr; }
+bool stderr_is_terminal() { return terminal(stderr_variable, STDERR_FILENO); }
+bool stdout_is_terminal() { return terminal(stdout_variable, STDOUT_FILENO); }
+
+int launch_job(const RunOptions& options, const std::string& transport,
+               const std::vector<std::string>& arguments) {
+  const std::vector<std::string> line = command_line(options, find_launcher(transport), transport, arguments);
+  int input[2];
+  if (pipe(input) != 0) fail(ErrorCode::io, fmt::format("pipe: {}", std::strerror(errno)));
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  const pid_t supervisor = getpid();
+  const pid_t job = fork();
+  if (job < 0) fail(ErrorCode::io, fmt::format("fork: {}", std::strerror(errno)));
+  if (job == 0) {
+    close(input[1]);
+    signal(SIGPIPE, SIG_DFL);
+    become(line, input[0], supervisor);
+  }
+  close(input[0]);
+  return Supervisor(job, input[1]).wait();
+}
+
+}  // namespace shoal::app

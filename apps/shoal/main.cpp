@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// shoal: the command line. Options are declared here; the work is in the commands.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "shoal/base/error.h"
+
+namespace {
+
+using namespace shoal;
+
+void add_memory_options(CLI::App& command, std::int64_t& context, std::string& kv_format,
+                        std::int64_t& chunk) {
+  command
+      .add_option("--ctx", context,
+                  "Positions of the context (default: 4096, or what the model knows if that is less)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31));
+  command.add_option("--kv", kv_format, "Format of the KV cache")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  command.add_option("--chunk", chunk, "Tokens of a prompt that travel together")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
+      ->capture_default_str();
+}
+
+void add_run(CLI::App& app, app::RunOptions& o) {
+  CLI::App& run = *app.add_subcommand("run", "Generate text from a model that is split over PEs");
+  run.add_option("-m,--model", o.model, "GGUF file (any part of a split model)")->required();
+  run.add_option("-p,--prompt", o.prompt, "Text to continue");
+  run.add_option("--file", o.prompt_file, "Read the prompt from a file ('-' for standard input)");
+  run.add_flag("--chat", o.chat, "Converse, with the model's chat template");
+  run.add_option("--system", o.system, "System message of the conversation");
+  run.add_option("-n,--pes", o.pes, "Processing elements to split the model over (starts the launcher)")
+      ->check(CLI::Range(1, 1 << 20));
+  run.add_option("--transport", o.transport, "auto, threads, mpi or shmem")
+      ->check(CLI::IsMember({"auto", "threads", "mpi", "shmem"}))
+      ->capture_default_str();
+  run.add_option("--hostfile", o.hostfile, "Hosts for the launcher to start PEs on");
+  run.add_option("--threads", o.threads,
+                 "Compute threads of each PE (default: the host's cores, shared among its PEs)")
+      ->check(CLI::Range(1, 4096));
+  run.add_option("--predict", o.predict, "Tokens to generate at most")->check(CLI::NonNegativeNumber);
+  add_memory_options(run, o.context, o.kv_format, o.chunk);
+  run.add_option("--memory", o.memory, "Memory a PE may use: one size, or one for each PE (8G, or 8G,4G,4G)");
+  run.add_flag("--force", o.force, "Run although the plan does not fit --memory");
+  run.add_option("--temp", o.sampling.temperature, "Temperature (0: greedy)")->capture_default_str();
+  run.add_option("--top-k", o.sampling.top_k, "Sample from the k likeliest tokens (0: all)")
+      ->capture_default_str();
+  run.add_option("--top-p", o.sampling.top_p, "Sample from the likeliest tokens of this total probability")
+      ->capture_default_str();
+  run.add_option("--min-p", o.sampling.min_p,
+                 "Leave out tokens less likely than this fraction of the likeliest")
+      ->capture_default_str();
+  run.add_option("--repeat-penalty", o.sampling.repeat_penalty, "Weaken tokens of the last --repeat-window")
+      ->capture_default_str();
+  run.add_option("--repeat-window", o.sampling.repeat_window, "Tokens that --repeat-penalty looks at")
+      ->capture_default_str();
+  run.add_option("--seed", o.sampling.seed, "Seed of the sampler")->capture_default_str();
+  run.add_flag("--special", o.special, "Control tokens in the prompt are meant as such");
+  run.add_flag("--ignore-end", o.ignore_end, "Go on after the model's end token");
+  run.add_flag("--json", o.json, "Print one JSON object instead of streaming text");
+}
+
+void add_plan(CLI::App& app, app::PlanCommand& o) {
+  CLI::App& plan = *app.add_subcommand("plan", "Show which PE would hold what, without running");
+  plan.add_option("model", o.model, "GGUF file")->required();
+  plan.add_option("-n,--pes", o.pes, "Processing elements")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  plan.add_option("--memory", o.memory, "Memory of a PE: one size, or one for each PE (8G, or 8G,4G,4G)");
+  add_memory_options(plan, o.context, o.kv_format, o.chunk);
+  plan.add_flag("--json", o.json, "Print JSON");
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app("Shoal: language models split over the PEs of an MPI or OpenSHMEM job");
+  app.set_version_flag("--version", std::string("shoal ") + SHOAL_VERSION);
+  app.require_subcommand(1);
+  app::RunOptions run;
+  app::PlanCommand plan;
+  std::string info_model;
+  bool info_json = false, doctor_json = false;
+  add_run(app, run);
+  add_plan(app, plan);
+  CLI::App& info = *app.add_subcommand("info", "Show what is in a model file");
+  info.add_option("model", info_model, "GGUF file")->required();
+  info.add_flag("--json", info_json, "Print JSON");
+  CLI::App& doctor = *app.add_subcommand("doctor", "Show which transports work here, and what is missing");
+  doctor.add_flag("--json", doctor_json, "Print JSON");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::fprintf(stderr, "shoal: %s (see shoal --help)\n", error.what());
+    return 2;
+  }
+  if (CLI::App& command = *app.get_subcommand("run"); command.parsed()) {
+    run.has_prompt = command.count("--prompt") > 0;
+    run.has_pes = command.count("--pes") > 0;
+    run.has_context = command.count("--ctx") > 0;
+    return app::run_command(run, std::vector<std::string>(argv + 2, argv + argc));
+  }
+  if (CLI::App& command = *app.get_subcommand("plan"); command.parsed()) {
+    plan.has_context = command.count("--ctx") > 0;
+    return app::plan_command(plan);
+  }
+  if (info.parsed()) return app::info_command(info_model, info_json);
+  return app::doctor_command(doctor_json);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "shoal: %s\n", error.what());
+    return 1;
+  }
+}
