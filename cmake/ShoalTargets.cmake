@@ -23,6 +23,14 @@ if(SHOAL_SANITIZE)
     -fno-sanitize-recover=all)
   target_link_options(shoal_flags INTERFACE -fsanitize=${SHOAL_SANITIZE})
 endif()
+if(SHOAL_SANITIZE MATCHES "thread")
+  # The thread sanitizer of GCC 12 does not start where the kernel randomises addresses by more than
+  # 28 bits (sysctl vm.mmap_rnd_bits), so tests run without randomisation where that is allowed.
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE refused OUTPUT_QUIET ERROR_QUIET)
+  if(NOT refused)
+    set(CMAKE_CROSSCOMPILING_EMULATOR setarch -R)
+  endif()
+endif()
 
 # shoal_library(NAME SOURCES ... PUBLIC ... PRIVATE ...)
 # A layer: libshoal_NAME, known to users as shoal::NAME. PUBLIC and PRIVATE are link dependencies.
@@ -59,7 +67,7 @@ endfunction()
 
 # shoal_executable(NAME SOURCES ... PRIVATE ...)
 # A program. It exports its symbols: an OpenSHMEM library loaded at run time finds the program's
-# static data by the symbol _end (docs/decisions).
+# static data by the symbol _end (docs/decisions/0003-programs-export-end.md).
 function(shoal_executable name)
   cmake_parse_arguments(arg "" "" "SOURCES;PRIVATE" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -68,15 +76,34 @@ function(shoal_executable name)
   target_link_libraries(${name} PRIVATE ${arg_PRIVATE} shoal_flags)
 endfunction()
 
-# shoal_test(NAME SOURCES ... PRIVATE ... LABELS ... TIMEOUT seconds)
+# shoal_test(NAME SOURCES ... PRIVATE ... LABELS ... TIMEOUT seconds PROCESSORS n)
 # A GoogleTest program tests/.../NAME; each of its cases is one ctest test NAME.Suite.Case.
+# PROCESSORS says how many busy ranks or threads a case starts (1 if absent): ctest starts no more
+# cases beside it than fit, and runs it alone if it wants more than there are.
+# Labels with a meaning:
+#   threads   runs several threads; the thread sanitizer's build holds these tests only
+#   launcher  starts MPI or OpenSHMEM jobs; left out of the sanitizers' builds
 function(shoal_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;PRIVATE;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS" "SOURCES;PRIVATE;LABELS" ${ARGN})
+  if(SHOAL_SANITIZE AND "launcher" IN_LIST arg_LABELS)
+    return()
+  elseif(SHOAL_SANITIZE MATCHES "thread" AND NOT "threads" IN_LIST arg_LABELS)
+    return()
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
   shoal_executable(test_${name} SOURCES ${arg_SOURCES} PRIVATE ${arg_PRIVATE} GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  gtest_discover_tests(test_${name} TEST_PREFIX ${SHOAL_TEST_PREFIX}${name}. DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
+    ENVIRONMENT "SHOAL_TEST_MODEL=${SHOAL_TEST_MODEL}")
+  # The folder's name is a label too. gtest_discover_tests cannot take a list as a property's value.
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/test_${name}_labels.cmake)
+  file(WRITE ${labels_file} "set_tests_properties(\${test_${name}_TESTS} PROPERTIES LABELS \"${folder};${arg_LABELS}\")\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})
 endfunction()
