@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,6 +69,13 @@ HostMemory::Handle HostMemory::handle() const {
 void HostMemory::close_file() {
   if (file_ >= 0) close(file_);
   file_ = -1;
+}
+
+std::uint64_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("MemAvailable:")) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
+  return std::numeric_limits<std::uint64_t>::max();
 }
 
 std::string host_name() {

@@ -44,6 +44,10 @@ class HostMemory {
   int file_ = -1;
 };
 
+/// Bytes of memory that this host could give to a new allocation now. (Memory files are filled page by
+/// page: one that is larger than this is made without complaint, and ends in a kill.)
+std::uint64_t available_memory();
+
 /// Equal for two processes that can share memory: host name and process namespace.
 std::string host_identity();
 std::string host_name();

@@ -137,6 +137,8 @@ int run_on_processes(const std::string& name, const JobOptions& options, const L
     std::fprintf(stderr, "%s\n", error_line(world, "unknown exception").c_str());
   }
   std::fflush(nullptr);
+  // The message travels through the launcher's daemons, as does the news of the abort: let it be first.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   world.transport().abort(1);
   std::_Exit(1);
 }

@@ -87,7 +87,8 @@ std::vector<std::int64_t> partition(const PipelineLoads& loads, const std::vecto
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < pes.size(); ++i) {
     const auto pe = static_cast<std::int64_t>(i);
-    const auto& [share, limit] = pes[i];
+    const double share = pes[i].share;
+    const std::uint64_t limit = pes[i].limit;
     const double best = even.at(pe, begin) * rounding;
     // Among equals the largest count, so that what remains goes to earlier PEs.
     std::int64_t n = share > 0 ? loads.layers() - begin : 0;

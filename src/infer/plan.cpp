@@ -234,7 +234,6 @@ std::vector<std::string> notes(const Plan& plan) {
 
 }  // namespace
 
-
 Plan make_plan(const ModelFile& file, const ModelConfig& config, const PlanOptions& options) {
   Plan plan;
   plan.model = file.path();

@@ -85,8 +85,8 @@ void Sampler::accept(Token token) {
 void Sampler::penalize(std::span<float> logits) {
   penalized_ = window_;
   std::ranges::sort(penalized_);
-  const auto repeated = std::ranges::unique(penalized_);  // a token is penalised once
-  penalized_.erase(repeated.begin(), repeated.end());
+  // A token is penalised once.
+  penalized_.erase(std::unique(penalized_.begin(), penalized_.end()), penalized_.end());
   const auto penalty = static_cast<float>(options_.repeat_penalty);
   for (const Token token : penalized_) {
     if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) continue;

@@ -4,6 +4,9 @@
 #include "shoal/tensor/kernels.h"
 
 #include <fmt/format.h>
+#if defined(SHOAL_X86_KERNELS)
+#include <cpuid.h>
+#endif
 
 #include <cstdlib>
 #include <memory>
@@ -95,13 +98,20 @@ KernelSet dress(std::string_view name) {
           raw.to_f16};
 }
 
+#if defined(SHOAL_X86_KERNELS)
+// Clang 14 does not know this feature by name.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 // Slowest first.
 std::vector<KernelSet> sets_of_this_machine() {
   std::vector<KernelSet> sets = {dress<scalar_kernels>("scalar")};
 #if defined(SHOAL_X86_KERNELS)
   __builtin_cpu_init();
-  const bool avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (avx2) sets.push_back(dress<avx2_kernels>("avx2"));
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

@@ -168,7 +168,8 @@ TEST(Sampler, TheSameSeedAndPositionGiveTheSameToken) {
     equal += sample(other, logits, p) == tokens[static_cast<std::size_t>(p)] ? 1 : 0;
   EXPECT_LT(equal, 5);
   // Fixed for ever, so that a seed means the same on every machine and in every version.
-  EXPECT_EQ((std::vector<Token>(tokens.begin(), tokens.begin() + 4)), (std::vector<Token>{343, 955, 486, 67}));
+  EXPECT_EQ((std::vector<Token>(tokens.begin(), tokens.begin() + 4)),
+            (std::vector<Token>{343, 955, 486, 67}));
 }
 
 TEST(Sampler, RepetitionPenaltyWeakensTheWindowOnce) {

@@ -116,17 +116,20 @@ void for_all(std::initializer_list<std::int64_t> rows, std::initializer_list<std
 
 TEST(Prepare, CodesAreNearestAndTheSameBitsInAllSets) {
   const KernelSet& scalar = *find_kernels("scalar");
-  for_all({1}, {3}, [&](const KernelSet& set, Problem& p) {
+  for_all({1}, {5}, [&](const KernelSet& set, Problem& p) {
     const Format format = p.matrix.format;
     const std::int64_t stride = set.prepared_bytes(format, p.columns);
     EXPECT_EQ(stride % 64, 0);
     p.activations(1)[0] = 0x1p-130f;                  // a tiny unit, or one beside large values
     for (float& value : p.activations(2)) value = 0;  // a unit of zeros has no scale
+    p.activations(3)[0] = not_a_number;               // such units have no codes, and a scale that says so
+    p.activations(4).back() = -infinity;
     const std::vector<std::byte> prepared = prepare_all(set, p);
     const std::vector<std::byte> expected = prepare_all(scalar, p);
     const auto used = static_cast<std::size_t>(prepared_row_bytes(static_cast<int>(format), p.columns));
     for (std::int64_t t = 0; t < p.tokens; ++t) {
       ASSERT_EQ(std::memcmp(prepared.data() + t * stride, expected.data() + t * stride, used), 0);
+      if (t >= 3) continue;
       const std::vector<double> decoded = decode_prepared(format, prepared.data() + t * stride, p.columns);
       for (std::int64_t i = 0; i < p.columns; ++i) {
         double largest = 0;
@@ -215,7 +218,7 @@ TEST(Multiply, ExtremeCodesDoNotSaturate) {
 }
 
 TEST(Multiply, BatchGivesTheBitsOfSingleTokens) {
-  for_all({1, 13, 35}, {2, 4, 7, 16, 17, 31, 67}, [](const KernelSet& set, Problem& p) {
+  for_all({1, 13}, {2, 7, 16, 31, 67}, [](const KernelSet& set, Problem& p) {
     const std::vector<std::byte> prepared = prepare_all(set, p);
     const std::vector<float> y = multiply_all(set, p);
     const std::int64_t stride = set.prepared_bytes(p.matrix.format, p.columns);
@@ -264,6 +267,21 @@ TEST(Multiply, NonFiniteActivationsShowInTheirTokenOnly) {
           ASSERT_EQ(std::isfinite(y[static_cast<std::size_t>(t * p.rows + r)]), t != bad_token)
               << "row " << r << " token " << t;
     });
+}
+
+// Rows are read in groups that reach into the next row, whose scales may be anything.
+TEST(Multiply, RowsDoNotLeakIntoEachOther) {
+  for_all({12}, {1, 18}, [](const KernelSet& set, Problem& p) {
+    const std::vector<float> expected = multiply_all(set, p);
+    const std::int64_t stride = row_bytes(p.matrix.format, p.columns);
+    for (std::int64_t r = 1; r < p.rows; r += 2)  // every bit set: NaN as a float and as a half
+      std::memset(p.bytes.data() + r * stride, 0xff, static_cast<std::size_t>(stride));
+    const std::vector<float> y = multiply_all(set, p);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const bool spoilt = static_cast<std::int64_t>(i) % p.rows % 2 == 1;
+      ASSERT_TRUE(spoilt ? std::isnan(y[i]) : y[i] == expected[i]) << "product " << i << " " << y[i];
+    }
+  });
 }
 
 TEST(Multiply, NoTokensAndNoRowsDoNothing) {

@@ -106,6 +106,7 @@ namespace {
 struct Offer {
   HostMemory::Handle handle{};
   std::uint64_t asked = 0;
+  std::uint64_t available = 0;
   std::int64_t ok = 0;
 };
 
@@ -130,9 +131,9 @@ MpiMemory::MpiMemory(Messenger& messenger, RemoteAccess& remote, const Group& gr
       rank_(group.rank),
       bytes_(bytes),
       number_(number),
-      memory_(HostMemory::create(bytes)),
+      memory_(bytes <= available_memory() ? HostMemory::create(bytes) : HostMemory()),
       peers_(group.world_rank.size()) {
-  Offer mine{.asked = bytes, .ok = !memory_.empty()};
+  Offer mine{.asked = bytes, .available = available_memory(), .ok = !memory_.empty()};
   if (mine.ok) mine.handle = memory_.handle();
   const std::vector<Offer> offers = gather(messenger, group, mine);
   for (Rank r = 0; r < group.size(); ++r) {
@@ -143,7 +144,8 @@ MpiMemory::MpiMemory(Messenger& messenger, RemoteAccess& remote, const Group& gr
                        offer.asked, r));
     if (!offer.ok)
       fail(ErrorCode::out_of_memory,
-           fmt::format("symmetric allocation of {} bytes failed on rank {}", bytes, r));
+           fmt::format("symmetric allocation of {} bytes failed on rank {}: {} bytes are available there",
+                       bytes, r, offer.available));
   }
   const auto host_of = [&](Rank r) {
     return hosts[static_cast<std::size_t>(group.world_rank[static_cast<std::size_t>(r)])];

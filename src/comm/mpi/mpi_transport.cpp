@@ -44,6 +44,7 @@ class MpiTransport final : public Transport, private Messenger {
     if (owns_mpi_) {
       int provided = 0;
       call(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread", 0);
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // MPICH asks this one for requests
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &world_.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_.size);
@@ -120,6 +121,8 @@ class MpiTransport final : public Transport, private Messenger {
  private:
   void exchange(const Group& group, int tag, std::span<const OutgoingPart> sends,
                 std::span<const IncomingPart> receives) override;
+  [[noreturn]] void explain_failure(int code, const std::vector<MPI_Status>& statuses,
+                                    const std::vector<std::size_t>& receive_bytes) const;
   void gather_hosts();
 
   World world_;
@@ -149,6 +152,23 @@ void MpiTransport::gather_hosts() {
   identities_ = gather(host_identity());
   several_hosts_ = std::any_of(identities_.begin(), identities_.end(),
                                [&](const auto& host) { return host != identities_[0]; });
+}
+
+// Testall says only that one of the requests went wrong; its status says which and why.
+void MpiTransport::explain_failure(int code, const std::vector<MPI_Status>& statuses,
+                                   const std::vector<std::size_t>& receive_bytes) const {
+  for (std::size_t i = 0; i < statuses.size(); ++i) {
+    const int error = statuses[i].MPI_ERROR;
+    if (error == MPI_SUCCESS || error == MPI_ERR_PENDING) continue;
+    int error_class = error;
+    MPI_Error_class(error, &error_class);
+    if (error_class == MPI_ERR_TRUNCATE && i < receive_bytes.size())
+      fail(ErrorCode::invalid_argument, fmt::format("recv on rank {} expects {} bytes, but rank {} sent more",
+                                                    world_.rank, receive_bytes[i], statuses[i].MPI_SOURCE));
+    call(error, "MPI_Testall", world_.rank);
+  }
+  call(code, "MPI_Testall", world_.rank);
+  fail(ErrorCode::communication, fmt::format("MPI_Testall failed on rank {}", world_.rank));
 }
 
 void MpiTransport::exchange(const Group& group, int tag, std::span<const OutgoingPart> sends,
@@ -181,8 +201,8 @@ void MpiTransport::exchange(const Group& group, int tag, std::span<const Outgoin
   std::vector<MPI_Status> statuses(requests.size());
   const auto all_done = [&] {
     int done = 0;
-    call(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data()),
-         "MPI_Testall", world_.rank);
+    const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
+    if (code != MPI_SUCCESS) explain_failure(code, statuses, piece_bytes);
     return done != 0;
   };
   if (!wait_until(

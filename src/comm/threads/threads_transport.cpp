@@ -22,14 +22,15 @@ namespace {
 
 // The memory of all ranks of one allocation.
 struct Block {
-  Block(int ranks, std::size_t size) : bytes(size), memory(static_cast<std::size_t>(ranks)) {}
-  std::size_t bytes;  // on each rank
+  explicit Block(int ranks)
+      : asked(static_cast<std::size_t>(ranks)), memory(static_cast<std::size_t>(ranks)) {}
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
-  std::vector<std::unique_ptr<std::byte[], Free>> memory;  // each rank allocates its own
+  // Each rank fills in its own, then counts itself ready.
+  std::vector<std::size_t> asked;
+  std::vector<std::unique_ptr<std::byte[], Free>> memory;
   std::atomic<int> ready{0};
-  std::atomic<bool> failed{false};
 };
 
 class ThreadsMemory final : public SymmetricMemory {
@@ -66,12 +67,12 @@ class Job {
 
   // The block of a group's `sequence`-th allocation: made by the first that asks, found by the others,
   // forgotten here once all have it.
-  std::shared_ptr<Block> find_block(const Group& group, std::uint64_t sequence, std::size_t bytes) {
+  std::shared_ptr<Block> find_block(const Group& group, std::uint64_t sequence) {
     const std::lock_guard lock(mutex_);
     // Groups of equal context are disjoint, so the first member tells them apart.
     const Key key{group.context, group.world_rank.front(), sequence};
     auto& entry = blocks_[key];
-    if (!entry.block) entry.block = std::make_shared<Block>(group.size(), bytes);
+    if (!entry.block) entry.block = std::make_shared<Block>(group.size());
     const std::shared_ptr<Block> block = entry.block;
     if (++entry.found == group.size()) blocks_.erase(key);
     return block;
@@ -119,25 +120,29 @@ class ThreadsTransport final : public Transport {
   }
 
   std::unique_ptr<SymmetricMemory> allocate(const Group& group, std::size_t bytes) override {
-    const std::shared_ptr<Block> block = job_->find_block(group, allocations_[group.context]++, bytes);
+    const std::shared_ptr<Block> block = job_->find_block(group, allocations_[group.context]++);
     const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
-    auto& mine = block->memory[static_cast<std::size_t>(group.rank)];
-    mine.reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
-    if (mine) std::memset(mine.get(), 0, rounded);
-    if (!mine || block->bytes != bytes) block->failed = true;
+    const auto me = static_cast<std::size_t>(group.rank);
+    block->asked[me] = bytes;
+    if (bytes <= available_memory())
+      block->memory[me].reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
+    if (block->memory[me]) std::memset(block->memory[me].get(), 0, rounded);
     block->ready.fetch_add(1, std::memory_order_acq_rel);
     const auto all_ready = [&] { return block->ready.load(std::memory_order_acquire) == group.size(); };
-    if (!wait_until(
-            all_ready, [this] { progress(); }, default_deadline()))
+    const auto serve = [this] { progress(); };
+    if (!wait_until(all_ready, serve, default_deadline()))
       fail(ErrorCode::timeout,
            fmt::format("only {} of {} ranks allocate symmetric memory", block->ready.load(), group.size()));
-    if (block->failed) {
-      if (block->bytes != bytes)
+    for (std::size_t r = 0; r < block->asked.size(); ++r)
+      if (block->asked[r] != bytes)
         fail(ErrorCode::invalid_argument,
-             fmt::format("symmetric allocation of {} bytes on rank {}, but {} elsewhere", bytes, group.rank,
-                         block->bytes));
-      fail(ErrorCode::out_of_memory, fmt::format("symmetric allocation of {} bytes failed on a rank", bytes));
-    }
+             fmt::format("symmetric allocation of {} bytes on rank {}, but {} on rank {}", bytes, group.rank,
+                         block->asked[r], r));
+    for (std::size_t r = 0; r < block->memory.size(); ++r)
+      if (!block->memory[r])
+        fail(ErrorCode::out_of_memory,
+             fmt::format("symmetric allocation of {} bytes failed on rank {}: {} bytes are available", bytes,
+                         r, available_memory()));
     return std::make_unique<ThreadsMemory>(block, group.rank);
   }
 

@@ -33,19 +33,24 @@ inline __m512i fold_pairs(__m512i a, __m512i b) {
   return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
 
-// Dot products of the codes of 16 units.
-template <class F>
+// Dot products of the codes of the first 4 * quarters of 16 units, zeros after them.
+template <class F, int quarters>
 inline __m512i dot_group(const __m512i* q, const std::uint8_t* x) {
-  const auto dot = [&](__m512i sum, int i) { return _mm512_dpbusd_epi32(sum, q[i], load(x + 64 * i)); };
-  const __m512i zero = _mm512_setzero_si512();
-  if constexpr (F::unit == 16)
-    return sum_quarters(dot(zero, 0), dot(zero, 1), dot(zero, 2), dot(zero, 3));
-  else if constexpr (F::arrangement == Arrangement::halves)
-    return sum_quarters(dot(dot(zero, 0), 1), dot(dot(zero, 2), 3), dot(dot(zero, 4), 5),
-                        dot(dot(zero, 6), 7));
-  else
-    return sum_quarters(fold_pairs(dot(zero, 0), dot(zero, 1)), fold_pairs(dot(zero, 2), dot(zero, 3)),
-                        fold_pairs(dot(zero, 4), dot(zero, 5)), fold_pairs(dot(zero, 6), dot(zero, 7)));
+  constexpr int vectors = F::vectors / 4;  // of a quarter
+  __m512i sums[4] = {};
+  for (int quarter = 0; quarter < quarters; ++quarter) {
+    const auto dot = [&](__m512i sum, int i) {
+      return _mm512_dpbusd_epi32(sum, q[vectors * quarter + i], load(x + 64 * (vectors * quarter + i)));
+    };
+    const __m512i zero = _mm512_setzero_si512();
+    if constexpr (F::unit == 16)
+      sums[quarter] = dot(zero, 0);
+    else if constexpr (F::arrangement == Arrangement::halves)
+      sums[quarter] = dot(dot(zero, 0), 1);
+    else
+      sums[quarter] = fold_pairs(dot(zero, 0), dot(zero, 1));
+  }
+  return sum_quarters(sums[0], sums[1], sums[2], sums[3]);
 }
 
 // One prepared row and where its arrays are.
@@ -71,10 +76,10 @@ inline __m512 unit_scales(const Activations& x, std::int64_t group) {
   }
 }
 
-template <class F>
+template <class F, int quarters = 4>
 inline __m512 add_group(__m512 sums, const __m512i* q, __m512 scale, __m512 minimum, const Activations& x,
                         std::int64_t group) {
-  __m512i dots = dot_group<F>(q, x.codes + F::vectors * 64 * group);
+  __m512i dots = dot_group<F, quarters>(q, x.codes + F::vectors * 64 * group);
   if constexpr (F::offset_bits > 0)
     dots = _mm512_sub_epi32(dots, _mm512_slli_epi32(load(x.code_sum + 64 * group), F::offset_bits));
   const __m512 factor = _mm512_mul_ps(scale, unit_scales<F>(x, group));
@@ -93,6 +98,7 @@ struct Groups {
         last_bytes(a.row_bytes - (count - 1) * F::group_bytes),
         end(a.rows + a.row_bytes * a.row_count) {}
 
+  template <int quarters>
   inline void unpack_last(const std::uint8_t* p, __m512i* q, __m512& scale, __m512& minimum) const {
     alignas(64) std::uint8_t copy[F::group_bytes];
     if (end - p < F::group_bytes) {
@@ -100,7 +106,7 @@ struct Groups {
       std::memcpy(copy, p, static_cast<std::size_t>(last_bytes));
       p = copy;
     }
-    F::unpack(p, q, scale, minimum);
+    F::template unpack<quarters>(p, q, scale, minimum);
     scale = _mm512_maskz_mov_ps(last_mask, scale);
     if constexpr (F::has_minimum) minimum = _mm512_maskz_mov_ps(last_mask, minimum);
   }
@@ -120,9 +126,9 @@ inline void prefetch_group(const std::uint8_t* p, int bytes) {
     _mm_prefetch(reinterpret_cast<const char*>(p + prefetch_bytes + i), _MM_HINT_T0);
 }
 
-template <class F, int tokens>
-void multiply_rows(const MultiplyArguments& a, std::int64_t first_token) {
-  const Groups<F> groups(a);
+// `last_quarters`: 1 when the last group has at most 4 units, which then costs a quarter of a whole one.
+template <class F, int tokens, int last_quarters>
+void multiply_rows(const MultiplyArguments& a, const Groups<F>& groups, std::int64_t first_token) {
   Activations x[tokens];
   for (int t = 0; t < tokens; ++t) x[t] = activations<F>(a, first_token + t);
   for (std::int64_t row = a.row_begin; row < a.row_end; ++row) {
@@ -136,12 +142,19 @@ void multiply_rows(const MultiplyArguments& a, std::int64_t first_token) {
       F::unpack(p, q, scale, minimum);
       for (int t = 0; t < tokens; ++t) sums[t] = add_group<F>(sums[t], q, scale, minimum, x[t], group);
     }
-    prefetch_group(p, F::group_bytes);
-    groups.unpack_last(p, q, scale, minimum);
+    prefetch_group(p, F::group_bytes * last_quarters / 4);
+    groups.template unpack_last<last_quarters>(p, q, scale, minimum);
     for (int t = 0; t < tokens; ++t)
-      sums[t] = add_group<F>(sums[t], q, scale, minimum, x[t], groups.count - 1);
+      sums[t] = add_group<F, last_quarters>(sums[t], q, scale, minimum, x[t], groups.count - 1);
     for (int t = 0; t < tokens; ++t) a.y[(first_token + t) * a.y_stride + row] = sum_lanes(sums[t]);
   }
+}
+
+template <class F, int tokens>
+void multiply_rows(const MultiplyArguments& a, std::int64_t first_token) {
+  const Groups<F> groups(a);
+  if (groups.last_mask <= 15) return multiply_rows<F, tokens, 1>(a, groups, first_token);
+  multiply_rows<F, tokens, 4>(a, groups, first_token);
 }
 
 template <class F>
@@ -252,7 +265,7 @@ void unpack_row(const Groups<F>& groups, const std::uint8_t* p, std::int64_t r, 
     if (group + 1 < groups.count)
       F::unpack(p, q, scale, minimum);
     else
-      groups.unpack_last(p, q, scale, minimum);
+      groups.template unpack_last<4>(p, q, scale, minimum);
     if constexpr (F::arrangement == Arrangement::halves) join_halves(q);
     alignas(64) std::uint8_t codes[16][F::unit];
     alignas(64) float scales[16], minima[16];

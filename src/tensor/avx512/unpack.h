@@ -4,7 +4,7 @@
 // unit of the float scale and minimum:   w = scale * (code - 2^offset_bits) + minimum.
 //
 // An unpack() reads group_bytes from its pointer. Lanes of units past the end of a row are garbage
-// that the caller masks.
+// that the caller masks. With fewer than 4 `quarters` it may leave the codes of units from 4 * quarters on.
 #pragma once
 
 #include "tensor/avx512/lanes.h"
@@ -52,8 +52,9 @@ inline __m512i high_nibbles(__m512i v) { return low_nibbles(_mm512_srli_epi16(v,
 struct Q4_0 : Shape<32, Arrangement::halves, 3, false> {
   static constexpr int group_bytes = 16 * sizeof(BlockQ4_0);
 
+  template <int quarters = 4>
   static inline void unpack(const std::uint8_t* p, __m512i* q, __m512& scale, __m512&) {
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < quarters; ++i) {
       const __m512i v = four_pieces<18>(p + 72 * i + 2);
       q[2 * i] = low_nibbles(v);
       q[2 * i + 1] = high_nibbles(v);
@@ -67,11 +68,12 @@ struct Q4_1 : Shape<32, Arrangement::halves, 0, true> {
 
   // A block is 5 words of 32 bits. Four blocks lie in two overlapping loads, so one two-source
   // permutation picks their nibbles, and one masked permutation their (d, m) pairs.
+  template <int quarters = 4>
   static inline void unpack(const std::uint8_t* p, __m512i* q, __m512& scale, __m512& minimum) {
     const __m512i nibbles = _mm512_setr_epi32(1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13, 14, 28, 29, 30, 31);
     const __m512i heads = _mm512_setr_epi32(0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15);
     __m512i pairs = _mm512_setzero_si512();
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < quarters; ++i) {
       const __m512i first = load(p + 80 * i), last = load(p + 80 * i + 16);
       const __m512i v = _mm512_permutex2var_epi32(first, nibbles, last);
       q[2 * i] = low_nibbles(v);
@@ -100,8 +102,9 @@ inline void add_fifth_bits(const std::uint8_t* high, __m512i& first_halves, __m5
 struct Q5_0 : Shape<32, Arrangement::halves, 4, false> {
   static constexpr int group_bytes = 16 * sizeof(BlockQ5_0);
 
+  template <int quarters = 4>
   static inline void unpack(const std::uint8_t* p, __m512i* q, __m512& scale, __m512&) {
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < quarters; ++i) {
       const __m512i v = four_pieces<22>(p + 88 * i + 6);
       q[2 * i] = low_nibbles(v);
       q[2 * i + 1] = high_nibbles(v);
@@ -114,8 +117,9 @@ struct Q5_0 : Shape<32, Arrangement::halves, 4, false> {
 struct Q5_1 : Shape<32, Arrangement::halves, 0, true> {
   static constexpr int group_bytes = 16 * sizeof(BlockQ5_1);
 
+  template <int quarters = 4>
   static inline void unpack(const std::uint8_t* p, __m512i* q, __m512& scale, __m512& minimum) {
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < quarters; ++i) {
       const __m512i v = four_pieces<24>(p + 96 * i + 8);
       q[2 * i] = low_nibbles(v);
       q[2 * i + 1] = high_nibbles(v);
@@ -131,8 +135,9 @@ struct Q5_1 : Shape<32, Arrangement::halves, 0, true> {
 struct Q8_0 : Shape<32, Arrangement::natural, 7, false> {
   static constexpr int group_bytes = 16 * sizeof(BlockQ8_0);
 
+  template <int quarters = 4>
   static inline void unpack(const std::uint8_t* p, __m512i* q, __m512& scale, __m512&) {
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 2 * quarters; ++i) {
       const auto* pair = reinterpret_cast<const __m256i*>(p + 68 * i + 2);
       const auto* second = reinterpret_cast<const __m256i*>(p + 68 * i + 36);
       const __m512i v = _mm512_mask_broadcast_i64x4(_mm512_castsi256_si512(_mm256_loadu_si256(pair)), 0xf0,
@@ -181,6 +186,7 @@ inline __m512i both_nibbles(const std::uint8_t* p) {
 struct Q4_K : Shape<32, Arrangement::natural, 0, true> {
   static constexpr int group_bytes = 2 * sizeof(BlockQ4_K);
 
+  template <int quarters = 4>
   static inline void unpack(const std::uint8_t* p, __m512i* q, __m512& scale, __m512& minimum) {
     for (int i = 0; i < 8; ++i) q[i] = both_nibbles(p + 144 * (i / 4) + 16 + 32 * (i % 4));
     unpack_pair_scales(p, 144, scale, minimum);
@@ -190,6 +196,7 @@ struct Q4_K : Shape<32, Arrangement::natural, 0, true> {
 struct Q5_K : Shape<32, Arrangement::natural, 0, true> {
   static constexpr int group_bytes = 2 * sizeof(BlockQ5_K);
 
+  template <int quarters = 4>
   static inline void unpack(const std::uint8_t* p, __m512i* q, __m512& scale, __m512& minimum) {
     for (int block = 0; block < 2; ++block, p += 176) {
       const __m512i high =
@@ -209,6 +216,7 @@ struct Q5_K : Shape<32, Arrangement::natural, 0, true> {
 struct Q6_K : Shape<16, Arrangement::natural, 5, false> {
   static constexpr int group_bytes = sizeof(BlockQ6_K);
 
+  template <int quarters = 4>
   static inline void unpack(const std::uint8_t* p, __m512i* q, __m512& scale, __m512&) {
     for (int half = 0; half < 2; ++half) {
       const __m512i low = load(p + 64 * half);
