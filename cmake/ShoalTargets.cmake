@@ -77,7 +77,8 @@ function(shoal_executable name)
 endfunction()
 
 # shoal_test(NAME SOURCES ... PRIVATE ... LABELS ... TIMEOUT seconds PROCESSORS n)
-# A GoogleTest program tests/.../NAME; each of its cases is one ctest test NAME.Suite.Case.
+# A GoogleTest program of tests/FOLDER; each of its cases is one ctest test FOLDER.NAME.Suite.Case
+# (FOLDER.Suite.Case where NAME is the same), with the label FOLDER.
 # PROCESSORS says how many busy ranks or threads a case starts (1 if absent): ctest starts no more
 # cases beside it than fit, and runs it alone if it wants more than there are.
 # Labels with a meaning:
@@ -98,11 +99,15 @@ function(shoal_test name)
   endif()
   shoal_executable(test_${name} SOURCES ${arg_SOURCES} PRIVATE ${arg_PRIVATE} GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  gtest_discover_tests(test_${name} TEST_PREFIX ${SHOAL_TEST_PREFIX}${name}. DISCOVERY_TIMEOUT 60
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  set(prefix ${SHOAL_TEST_PREFIX}${folder}.${name}.)
+  if(name STREQUAL folder)
+    set(prefix ${SHOAL_TEST_PREFIX}${folder}.)
+  endif()
+  gtest_discover_tests(test_${name} TEST_PREFIX ${prefix} DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
     ENVIRONMENT "SHOAL_TEST_MODEL=${SHOAL_TEST_MODEL}")
-  # The folder's name is a label too. gtest_discover_tests cannot take a list as a property's value.
-  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+  # Apart, since gtest_discover_tests cannot take a list as a property's value.
   set(labels_file ${CMAKE_CURRENT_BINARY_DIR}/test_${name}_labels.cmake)
   file(WRITE ${labels_file} "set_tests_properties(\${test_${name}_TESTS} PROPERTIES LABELS \"${folder};${arg_LABELS}\")\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels_file})

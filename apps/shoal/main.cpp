@@ -59,7 +59,9 @@ void add_run(CLI::App& app, app::RunOptions& o) {
       ->capture_default_str();
   run.add_option("--repeat-window", o.sampling.repeat_window, "Tokens that --repeat-penalty looks at")
       ->capture_default_str();
-  run.add_option("--seed", o.sampling.seed, "Seed of the sampler")->capture_default_str();
+  run.add_option("--seed", o.sampling.seed, "Seed of the sampler")
+      ->check(CLI::NonNegativeNumber)  // else -1 would become the largest number
+      ->capture_default_str();
   run.add_flag("--special", o.special, "Control tokens in the prompt are meant as such");
   run.add_flag("--ignore-end", o.ignore_end, "Go on after the model's end token");
   run.add_flag("--json", o.json, "Print one JSON object instead of streaming text");
@@ -91,6 +93,11 @@ int dispatch(int argc, char** argv) {
   info.add_flag("--json", info_json, "Print JSON");
   CLI::App& doctor = *app.add_subcommand("doctor", "Show which transports work here, and what is missing");
   doctor.add_flag("--json", doctor_json, "Print JSON");
+  const auto is_first = [&](const CLI::App* command) { return command->check_name(argv[1]); };
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_first).empty()) {
+    std::fprintf(stderr, "shoal: there is no command '%s' (see shoal --help)\n", argv[1]);
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

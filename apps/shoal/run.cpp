@@ -63,13 +63,26 @@ Placement place(const RunOptions& o) {
   return p;
 }
 
+// The sampler knows its options by the names of their fields.
+void check_sampling(const infer::SamplerOptions& sampling) {
+  try {
+    (void)infer::Sampler(sampling);
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    std::string option = what.substr(0, what.find(' '));
+    if (option == "temperature") option = "temp";
+    std::ranges::replace(option, '_', '-');
+    fail(error.code(), fmt::format("--{}: {}", option, what));
+  }
+}
+
 void check_options(const RunOptions& o) {
   if (!o.chat && !o.has_prompt && o.prompt_file.empty())
     fail(ErrorCode::invalid_argument, "give a prompt with -p or --file, or --chat for a conversation");
   if (o.chat && (o.has_prompt || !o.prompt_file.empty()))
     fail(ErrorCode::invalid_argument, "--chat reads what you type: leave out -p and --file");
   if (o.chat && o.json) fail(ErrorCode::invalid_argument, "--json is for one prompt, not for --chat");
-  (void)infer::Sampler(o.sampling);
+  check_sampling(o.sampling);
 }
 
 // The text generation of PE 0.
