@@ -119,13 +119,13 @@ std::vector<std::string> command_line(const RunOptions& options, const Launcher&
 
 // What the signal handler of the supervisor may touch has to be global.
 volatile std::sig_atomic_t signals_seen = 0;
-volatile std::sig_atomic_t end_now = 0;
+volatile std::sig_atomic_t end_signal = 0;  // the one that ends the program; 0: none yet
 
 void on_signal(int signal) {
   if (signal == SIGINT)
     signals_seen = signals_seen + 1;
   else
-    end_now = 1;
+    end_signal = signal;
 }
 
 class Supervisor {
@@ -155,7 +155,15 @@ class Supervisor {
     int status = 0;
     if (waitpid(job_, &status, WNOHANG) != job_) return std::nullopt;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return ending_ ? 128 + SIGINT : code;
+    if (ending_) return 128 + end_signal;
+    // Ctrl-C before the PEs were ready for it.
+    if (code == 128 + SIGUSR1 && last_interrupt_ != std::chrono::steady_clock::time_point{})
+      return 128 + SIGINT;
+    // The launcher is told to be quiet, so that an error of a PE stays one line; this one has no other.
+    if (code > 128 && code < 128 + NSIG)
+      fmt::print(stderr, "shoal: a PE was ended by signal {} ({}), and the job with it{}\n", code - 128,
+                 strsignal(code - 128), code == 128 + SIGKILL ? "; was its host out of memory?" : "");
+    return code;
   }
 
   void handle_signals() {
@@ -165,9 +173,9 @@ class Supervisor {
       signals_seen = 0;
       last_interrupt_ = now;
       if (!second) kill(job_, SIGUSR1);  // the launcher passes it on to the PEs
-      if (second) end_now = 1;
+      if (second) end_signal = SIGINT;
     }
-    if (end_now && !ending_) {
+    if (end_signal != 0 && !ending_) {
       ending_ = true;
       kill(job_, SIGTERM);
       ended_at_ = now;

@@ -82,6 +82,7 @@ void set_environment(const Command& command, const std::string& mark) {
 
 [[noreturn]] void become(const Command& command, const std::string& mark) {
   set_environment(command, mark);
+  signal(SIGPIPE, SIG_DFL);  // as a shell leaves it
   std::vector<char*> argv;
   for (const std::string& word : command.line) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

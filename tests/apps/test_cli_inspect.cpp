@@ -2,7 +2,9 @@
 // The commands that look and start nothing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -80,15 +82,15 @@ TEST_F(Inspect, APlanGivesEachLayerToOnePe) {
 TEST_F(Inspect, APlanFollowsTheMemoryOfEachPe) {
   const json plan = json::parse(output_of({"plan", model, "-n", "3", "--memory", "1G,10M,0", "--json"}));
   EXPECT_TRUE(plan["pes"][2]["idle"].get<bool>());
-  const Outcome refused = run({.line = {shoal_program(), "plan", model, "-n", "2", "--memory", "300K"}});
-  EXPECT_GT(refused.exit_code, 0);
+  const Outcome refused = run({.line = {shoal_program(), "plan", model, "-n", "2", "--memory", "1M"}});
+  ASSERT_GT(refused.exit_code, 0) << refused.describe();
   // The refusal says on how many PEs it fits, and there it does fit.
   const std::size_t at = refused.err.rfind(" PEs");
   ASSERT_NE(at, std::string::npos) << refused.describe();
   const std::string number = refused.err.substr(refused.err.rfind(' ', at - 1) + 1, at);
   const int enough = std::stoi(number);
   EXPECT_GT(enough, 2);
-  output_of({"plan", model, "-n", std::to_string(enough), "--memory", "300K"});
+  output_of({"plan", model, "-n", std::to_string(enough), "--memory", "1M"});
 }
 
 TEST_F(Inspect, InfoShowsWhatIsInAFile) {

@@ -60,7 +60,9 @@ TEST_P(EveryWay, TellsTheKnownStory) {
   if (!std::filesystem::exists(model)) GTEST_SKIP() << "no test data: " << model;
   std::ifstream file(data_model("stories260K.expected.json"));
   const json expected = json::parse(file);
-  for (const int pes : {1, 2, 3, 4, 6}) {
+  // Called directly, Open MPI's launchers start what shoal starts by them; MPICH's is tried here alone.
+  const bool again = GetParam() == "mpirun.openmpi" || GetParam() == "oshrun";
+  for (const int pes : again ? std::vector{1, 3} : std::vector{1, 2, 3, 4, 6}) {
     SCOPED_TRACE(pes);
     const Generated got = generate(
         GetParam(), pes, {"-m", model, "-p", expected["prompt"].get<std::string>(), "--predict", "100"});
@@ -111,7 +113,7 @@ TEST_P(EveryTransport, ALongPromptFromAFileGivesTheSameOnAnyNumberOfPes) {
                                               "16", "--predict", "40",     "--kv", "f32"};
   const Generated one = generate("threads", 1, arguments);
   EXPECT_GT(one.report["prompt_tokens"], 300);
-  for (const int pes : {2, 4}) EXPECT_EQ(generate(GetParam(), pes, arguments).tokens, one.tokens) << pes;
+  EXPECT_EQ(generate(GetParam(), 4, arguments).tokens, one.tokens);
   std::filesystem::remove_all(folder);
 }
 

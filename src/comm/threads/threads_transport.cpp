@@ -25,7 +25,7 @@ struct Block {
   explicit Block(int ranks)
       : asked(static_cast<std::size_t>(ranks)), memory(static_cast<std::size_t>(ranks)) {}
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    void operator()(std::byte* pointer) const { std::free(pointer); }
   };
   // Each rank fills in its own, then counts itself ready.
   std::vector<std::size_t> asked;
