@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "shoal/base/error.h"
@@ -151,6 +152,12 @@ class Supervisor {
   }
 
  private:
+  bool has_children() const {
+    std::ifstream file(fmt::format("/proc/{}/task/{}/children", job_, job_));
+    int first = 0;
+    return static_cast<bool>(file >> first);
+  }
+
   std::optional<int> exit_code() {
     int status = 0;
     if (waitpid(job_, &status, WNOHANG) != job_) return std::nullopt;
@@ -172,8 +179,11 @@ class Supervisor {
       const bool second = signals_seen > 1 || now - last_interrupt_ < std::chrono::seconds(2);
       signals_seen = 0;
       last_interrupt_ = now;
-      if (!second) kill(job_, SIGUSR1);  // the launcher passes it on to the PEs
-      if (second) end_signal = SIGINT;
+      // The launcher passes it on to the PEs; before it has any there is no answer to end.
+      if (!second && has_children())
+        kill(job_, SIGUSR1);
+      else
+        end_signal = SIGINT;
     }
     if (end_signal != 0 && !ending_) {
       ending_ = true;

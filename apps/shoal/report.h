@@ -24,7 +24,7 @@ struct RunSummary {
 
   double prompt_rate() const { return prompt_s > 0 ? static_cast<double>(prompt_tokens) / prompt_s : 0; }
   double generate_rate() const {
-    return generate_s > 0 ? static_cast<double>(tokens.size() - 1) / generate_s : 0;
+    return generate_s > 0 && tokens.size() > 1 ? static_cast<double>(tokens.size() - 1) / generate_s : 0;
   }
 };
 

@@ -113,11 +113,11 @@ bool Generation::answer(std::span<const infer::Token> prompt, bool continues,
   if (continues)
     for (const infer::Token token : prompt) decoder.push(token);
   summary_.finish = "length";
-  if (options_.predict == 0) return false;
   auto start = Clock::now();
   infer::Token next = engine_.feed(prompt);
   summary_.prompt_tokens += static_cast<std::int64_t>(prompt.size());
   summary_.prompt_s += seconds_since(start);
+  if (options_.predict == 0) return false;
   start = Clock::now();
   std::int64_t generated = 0;
   bool ended = false;
@@ -147,12 +147,18 @@ void complete_prompt(infer::Engine& engine, const infer::Tokenizer& tokenizer,
                      const std::vector<infer::Token>& prompt, const RunOptions& o, RunSummary& summary) {
   if (!o.json) std::fputs(o.prompt_file.empty() ? o.prompt.c_str() : "", stdout);
   Generation generation(engine, tokenizer, o, summary);
-  generation.answer(prompt, true, [&](const std::string& text) {
+  const auto emit = [&](const std::string& text) {
     summary.text += text;
     if (o.json) return;
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
-  });
+  };
+  try {
+    generation.answer(prompt, true, emit);
+  } catch (...) {
+    if (!o.json) emit("\n");  // the message begins a line
+    throw;
+  }
   if (!o.json) std::fputs("\n", stdout);
 }
 

@@ -64,12 +64,15 @@ LaunchEnvironment read_launch_environment() {
 }
 
 std::string resolve_transport(const std::string& requested, const LaunchEnvironment& environment) {
-  std::string name = requested;
-  if (const char* wish = std::getenv("SHOAL_TRANSPORT"); wish && *wish && name == "auto") name = wish;
+  std::string name = requested, source = "transport";
+  if (const char* wish = std::getenv("SHOAL_TRANSPORT"); wish && *wish && name == "auto") {
+    name = wish;
+    source = "SHOAL_TRANSPORT";
+  }
   if (name == "threads" || name == "mpi" || name == "shmem") return name;
   if (name != "auto")
     fail(ErrorCode::invalid_argument,
-         fmt::format("transport '{}' is not known: use auto, threads, mpi or shmem", name));
+         fmt::format("{} '{}' is not known: use auto, threads, mpi or shmem", source, name));
   if (environment.launcher.empty()) return "threads";
   // Within a host, and where the network accesses remote memory, puts win; over TCP messages do.
   const bool puts_win = environment.local_size == environment.size || has_remote_memory_network();

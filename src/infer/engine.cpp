@@ -92,6 +92,7 @@ class Engine::State {
     return work();
   }
 
+  void forget(std::int64_t length);
   std::byte* receive(int peer, bool forever);
   void send(int peer, const std::byte* half, std::size_t bytes);
   void forward(std::byte* half);
@@ -118,6 +119,12 @@ class Engine::State {
   std::vector<std::uint64_t> sent_, taken_, received_;
   PeReport report_;
 };
+
+// The text from `length` on. (The cache of a PE without layers stays empty.)
+void Engine::State::forget(std::int64_t length) {
+  if (mine_.layers() > 0) kv_.truncate(length);
+  if (mine_.has_output) sampler_.truncate(length);
+}
 
 // Waits for the next message of `peer` and returns the half of its segment that holds it.
 std::byte* Engine::State::receive(int peer, bool forever) {
@@ -250,7 +257,7 @@ void Engine::State::truncate(std::int64_t length) {
   header.followed = header.begins = 1;
   header.drained = std::exchange(drained_, false);
   std::memcpy(buffer_.data(), &header, sizeof header);
-  kv_.truncate(length);
+  forget(length);
   position_ = length;
   forward(buffer_.data());
 }
@@ -275,7 +282,7 @@ void Engine::State::serve() {
     switch (header.kind) {
       case MessageKind::chunk: process_chunk(half); break;
       case MessageKind::truncate:
-        kv_.truncate(header.position);
+        forget(header.position);
         forward(half);
         break;
       case MessageKind::stop: forward(half); return;

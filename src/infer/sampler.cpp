@@ -72,18 +72,16 @@ Token Sampler::sample(std::span<float> logits, std::int64_t position) {
   return draw(logits[best], position);
 }
 
-void Sampler::accept(Token token) {
-  if (options_.repeat_penalty == 1.0 || options_.repeat_window == 0) return;
-  if (static_cast<std::int64_t>(window_.size()) < options_.repeat_window) {
-    window_.push_back(token);
-    return;
-  }
-  window_[window_next_] = token;
-  window_next_ = (window_next_ + 1) % window_.size();
+void Sampler::truncate(std::int64_t length) {
+  if (length < 0 || length > static_cast<std::int64_t>(text_.size()))
+    fail(ErrorCode::invalid_argument,
+         fmt::format("cannot cut a text of {} tokens to {}", text_.size(), length));
+  text_.resize(static_cast<std::size_t>(length));
 }
 
 void Sampler::penalize(std::span<float> logits) {
-  penalized_ = window_;
+  const auto window = std::min<std::ptrdiff_t>(std::ssize(text_), options_.repeat_window);
+  penalized_.assign(text_.end() - window, text_.end());
   std::ranges::sort(penalized_);
   // A token is penalised once.
   penalized_.erase(std::unique(penalized_.begin(), penalized_.end()), penalized_.end());

@@ -298,9 +298,7 @@ TEST(Engine, SymmetricMemoryIsWhatThePlanSays) {
   const OpenModel model(five_layers());
   for (const int pes : {1, 3, 9}) {
     const Plan plan = make_plan(model.file, model.config, plan_options(pes));
-    // Beside the data, each of the two memories has a line for signals from every peer.
-    EXPECT_LE(Engine::symmetric_bytes(plan),
-              plan.pes.back().segment_bytes + static_cast<std::size_t>(pes) * 128);
+    EXPECT_EQ(Engine::symmetric_bytes(plan), plan.pes.back().segment_bytes);
     EXPECT_GE(Engine::symmetric_bytes(plan), static_cast<std::size_t>(pes) * segment_bytes(chunk, 64));
   }
 }

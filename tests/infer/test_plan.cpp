@@ -173,7 +173,7 @@ TEST(Plan, HoldsEveryTensorOnceForAnyNumberOfPes) {
         EXPECT_EQ(pe.weight_bytes, shard);
         EXPECT_EQ(pe.kv_bytes,
                   static_cast<std::uint64_t>(pe.layers()) * kv_layer_bytes(model.config, 256, KvFormat::f16));
-        EXPECT_EQ(pe.segment_bytes, static_cast<std::uint64_t>(pes) * segment_bytes(64, 32));
+        EXPECT_EQ(pe.segment_bytes, static_cast<std::uint64_t>(pes) * (segment_bytes(64, 32) + 128));
       }
       EXPECT_EQ(next_layer, 7);
       EXPECT_EQ(weights, all);

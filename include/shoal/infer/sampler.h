@@ -35,8 +35,11 @@ class Sampler {
   /// plus infinity, or when all are banned. `position` is that of the token to come.
   Token sample(std::span<float> logits, std::int64_t position);
 
-  /// Tells the sampler of a token in the text, of the prompt or sampled, for the repetition penalty.
-  void accept(Token token);
+  /// Tells the sampler of the next token in the text, of the prompt or sampled, for the repetition penalty.
+  void accept(Token token) { text_.push_back(token); }
+
+  /// Forgets the text from token `length` on. Throws invalid_argument when it is not so long.
+  void truncate(std::int64_t length);
 
   const SamplerOptions& options() const { return options_; }
 
@@ -54,8 +57,7 @@ class Sampler {
   Token draw(float largest, std::int64_t position);
 
   SamplerOptions options_;
-  std::vector<Token> window_;  // ring of the last repeat_window tokens
-  std::size_t window_next_ = 0;
+  std::vector<Token> text_;
   std::vector<Token> penalized_;
   std::vector<Candidate> candidates_;
   std::vector<double> weights_;  // of the sorted candidates, relative to the likeliest
