@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "shoal/base/format_bytes.h"
+
 namespace shoal::app {
 namespace {
 
@@ -21,14 +23,6 @@ std::string layers_of(const infer::PeReport& pe) {
 
 }  // namespace
 
-std::string format_size(std::uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (value >= 0x1p30) return fmt::format("{:.2f} GiB", value / 0x1p30);
-  if (value >= 0x1p20) return fmt::format("{:.1f} MiB", value / 0x1p20);
-  if (value >= 0x1p10) return fmt::format("{:.1f} KiB", value / 0x1p10);
-  return fmt::format("{} B", bytes);
-}
-
 std::string format_summary(const RunSummary& s) {
   std::string out =
       fmt::format("prompt    {:5} tokens  {:7.1f} tokens/s\n", s.prompt_tokens, s.prompt_rate());
@@ -42,8 +36,8 @@ std::string format_summary(const RunSummary& s) {
                      "memory", "compute s", "wait s", "sent");
   for (const infer::PeReport& pe : s.pes)
     out += fmt::format("{:>4}  {:{}}  {:26} {:>11} {:>10.2f} {:>9.2f} {:>11}\n", pe.pe, pe.host, host_width,
-                       layers_of(pe), format_size(pe.memory_bytes), pe.compute_s, pe.wait_s,
-                       format_size(pe.sent_bytes));
+                       layers_of(pe), format_bytes(pe.memory_bytes), pe.compute_s, pe.wait_s,
+                       format_bytes(pe.sent_bytes));
   return out;
 }
 
@@ -95,7 +89,7 @@ void ProgressBar::show(std::uint64_t done, std::uint64_t total) {
   const int filled = static_cast<int>(fraction * width);
   std::fprintf(stderr, "\r\033[Kloading [%-*s] %3.0f %% of %s", width,
                std::string(static_cast<std::size_t>(filled), '#').c_str(), fraction * 100,
-               format_size(total).c_str());
+               format_bytes(total).c_str());
 }
 
 }  // namespace shoal::app

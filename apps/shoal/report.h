@@ -44,7 +44,4 @@ class ProgressBar {
   std::int64_t last_ms_ = 0;
 };
 
-/// "98.4 MB" style: powers of 1024, MiB and GiB.
-std::string format_size(std::uint64_t bytes);
-
 }  // namespace shoal::app

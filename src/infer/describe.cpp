@@ -12,6 +12,7 @@
 
 #include "infer/gguf_names.h"
 #include "shoal/base/error.h"
+#include "shoal/base/format_bytes.h"
 #include "shoal/infer/model_config.h"
 
 namespace shoal::infer {
@@ -78,13 +79,6 @@ std::string template_family(const GgufMetadata& metadata) {
   return "unknown";
 }
 
-std::string human_bytes(std::uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (bytes >= std::uint64_t{1} << 30) return fmt::format("{:.2f} GiB", value / 0x1p30);
-  if (bytes >= std::uint64_t{1} << 20) return fmt::format("{:.2f} MiB", value / 0x1p20);
-  return fmt::format("{:.1f} KiB", value / 0x1p10);
-}
-
 std::string human_count(std::int64_t count) {
   if (count >= 1'000'000'000) return fmt::format("{:.2f} billion", static_cast<double>(count) * 1e-9);
   if (count >= 1'000'000) return fmt::format("{:.2f} million", static_cast<double>(count) * 1e-6);
@@ -149,12 +143,12 @@ void describe_summary(std::string& out, const ModelFile& file) {
   add_line(out, "name", text_of(metadata, "general.name"));
   add_line(out, "architecture", text_of(metadata, "general.architecture"));
   add_line(out, "format", fmt::format("GGUF version {}", file.version()));
-  add_line(out, "weights", human_bytes(file.tensor_bytes()));
+  add_line(out, "weights", format_bytes(file.tensor_bytes()));
   add_line(out, "parameters", human_count(parameters(file)));
   std::string mix;
   for (const auto& [format, share] : format_shares(file))
     mix += fmt::format("{}{} ({} tensors, {})", mix.empty() ? "" : ", ", tensor::traits(format).name,
-                       share.tensors, human_bytes(share.bytes));
+                       share.tensors, format_bytes(share.bytes));
   add_line(out, "quantisation", mix);
   const Runnable model = runnable(file);
   if (model.config) describe_config(out, *model.config);
@@ -202,7 +196,7 @@ std::string describe(const ModelFile& file) {
   for (const TensorInfo& tensor : file.tensors())
     out +=
         fmt::format("  {:<32} {:<5} {:<18} {}\n", printable(tensor.name), tensor::traits(tensor.format).name,
-                    shape_text(tensor.shape), human_bytes(tensor.bytes));
+                    shape_text(tensor.shape), format_bytes(tensor.bytes));
   return out;
 }
 

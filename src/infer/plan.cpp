@@ -14,6 +14,7 @@
 #include "infer/tensor_names.h"
 #include "shoal/base/check.h"
 #include "shoal/base/error.h"
+#include "shoal/base/format_bytes.h"
 #include "shoal/infer/stage.h"
 #include "shoal/infer/weights.h"
 
@@ -134,11 +135,6 @@ std::vector<PeCapacity> capacities(const PlanOptions& options) {
   return pes;
 }
 
-std::uint64_t mebibytes(std::uint64_t bytes) { return bytes >> 20; }
-std::uint64_t mebibytes_up(std::uint64_t bytes) {
-  return mebibytes(bytes) + (bytes % (1u << 20) != 0 ? 1 : 0);
-}
-
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 /// "it would fit on 3 PEs", or why no number of PEs is enough when each has `memory`.
@@ -150,14 +146,14 @@ std::string way_out(const Sizes& sizes, const ModelConfig& config, std::uint64_t
   const PipelineLoads two(sizes.costs(2));
   if (const std::uint64_t bytes = two.load(0, 0, 0); bytes > memory)
     return fmt::format(
-        "it fits on no number of PEs, because the {} alone needs {} MiB",
+        "it fits on no number of PEs, because the {} alone needs {}",
         config.tied_output ? "token embedding, which is the output matrix too," : "token embedding",
-        mebibytes_up(bytes));
+        format_bytes(bytes));
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     if (const std::uint64_t bytes = two.load(1, layer, 1); bytes > memory)
-      return fmt::format(
-          "it fits on no number of PEs, because layer {} with its KV cache{} alone needs {} MiB", layer,
-          layer + 1 == config.layers && !config.tied_output ? " and the output" : "", mebibytes_up(bytes));
+      return fmt::format("it fits on no number of PEs, because layer {} with its KV cache{} alone needs {}",
+                         layer, layer + 1 == config.layers && !config.tied_output ? " and the output" : "",
+                         format_bytes(bytes));
   return "it fits on no number of PEs, because the communication segments grow with it: use smaller chunks";
 }
 
@@ -183,14 +179,13 @@ std::string way_out(const Sizes& sizes, const ModelConfig& config, std::uint64_t
     needed = load;
     fullest = pe;
   }
-  std::string message =
-      fmt::format("model {} needs {} MiB on the fullest PE ({}) but --memory gives {} MiB: short by {} MiB; ",
-                  file_name(file.path()), mebibytes_up(needed), fullest, mebibytes(limits[fullest]),
-                  mebibytes_up(short_by));
+  std::string message = fmt::format(
+      "model {} needs {} on the fullest PE, {}, but --memory gives {}: short by {}; ", file_name(file.path()),
+      format_bytes(needed), fullest, format_bytes(limits[fullest]), format_bytes(short_by));
   if (options.memory.size() == 1)
     message += way_out(sizes, config, options.memory[0]);
   else
-    message += fmt::format("all {} PEs together need {} MiB", options.pes, mebibytes_up(all_needed));
+    message += fmt::format("all {} PEs together need {}", options.pes, format_bytes(all_needed));
   fail(ErrorCode::out_of_memory, message);
 }
 

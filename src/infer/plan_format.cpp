@@ -5,22 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "shoal/base/format_bytes.h"
 #include "shoal/infer/plan.h"
 
 namespace shoal::infer {
 namespace {
-
-std::string format_bytes(std::uint64_t bytes) {
-  if (bytes < 1u << 10) return fmt::format("{} B", bytes);
-  constexpr const char* units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double value = static_cast<double>(bytes) / 1024.0;
-  std::size_t unit = 0;
-  while (value >= 1024.0 && unit + 1 < std::size(units)) {
-    value /= 1024.0;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", value, units[unit]);
-}
 
 std::string layers_text(const PePlan& pe) {
   if (pe.layers() == 0) return "-";

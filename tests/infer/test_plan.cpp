@@ -13,6 +13,7 @@
 #include "infer/model_fixture.h"
 #include "infer/partition.h"
 #include "shoal/base/error.h"
+#include "shoal/base/format_bytes.h"
 #include "shoal/infer/weights.h"
 
 namespace shoal::infer {
@@ -246,9 +247,9 @@ TEST(Plan, SaysByHowMuchItDoesNotFitAndOnHowManyPesItWould) {
   PlanOptions asked{.pes = 1, .memory = {memory}};
   const std::string message = error_of(model, asked, ErrorCode::out_of_memory);
   const std::uint64_t needed = make_plan(model.file, model.config, {}).pes[0].total_bytes();
-  EXPECT_EQ(message.find("model random.gguf needs " + std::to_string((needed + (1u << 20) - 1) >> 20) +
-                         " MiB on the fullest PE (0) but --memory gives 12 MiB: short by " +
-                         std::to_string((needed - memory + (1u << 20) - 1) >> 20) + " MiB; it would fit on "),
+  EXPECT_EQ(message.find("model random.gguf needs " + format_bytes(needed) +
+                         " on the fullest PE, 0, but --memory gives 12.0 MiB: short by " +
+                         format_bytes(needed - memory) + "; it would fit on "),
             0u)
       << message;
   // What it says is true, and one fewer is not enough.
@@ -271,7 +272,7 @@ TEST(Plan, SaysWhyNoNumberOfPesIsEnough) {
                 .find("it fits on no number of PEs, because layer 0 with its KV cache alone needs"),
             std::string::npos);
   EXPECT_NE(error_of(deep, {.pes = 2, .memory = {1u << 30, 4096}, .shares = {0, 1}}, ErrorCode::out_of_memory)
-                .find("fullest PE (1)"),
+                .find("fullest PE, 1,"),
             std::string::npos);
 }
 
