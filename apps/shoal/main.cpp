@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // shoal: the command line. Options are declared here; the work is in the commands.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "commands.h"
 #include "shoal/base/error.h"
+#include "shoal/comm/job.h"
 
 namespace {
 
@@ -121,11 +124,20 @@ int dispatch(int argc, char** argv) {
 
 }  // namespace
 
+// What was printed has to have arrived: a full disk or a closed pipe is a failure.
+int after_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "shoal: cannot write to standard output: %s\n", std::strerror(errno));
+  return code == 0 ? 1 : code;
+}
+
 int main(int argc, char** argv) {
   try {
-    return dispatch(argc, argv);
+    return after_output(dispatch(argc, argv));
+  } catch (const comm::AgreedError& error) {
+    if (comm::read_launch_environment().rank == 0) std::fprintf(stderr, "shoal: %s\n", error.what());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "shoal: %s\n", error.what());
-    return 1;
   }
+  return 1;
 }

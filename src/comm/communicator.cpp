@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/messenger.h"
 #include "shoal/base/error.h"
 #include "shoal/comm/transport.h"
 
@@ -44,64 +45,139 @@ Rank Communicator::rank() const { return membership_->group.rank; }
 int Communicator::size() const { return membership_->group.size(); }
 Transport& Communicator::transport() const { return *membership_->endpoint->transport; }
 
+Rank Communicator::world_rank(Rank rank) const {
+  return membership_->group.world_rank.at(static_cast<std::size_t>(rank));
+}
+
 const std::string& Communicator::host(Rank rank) const {
-  const Rank world_rank = membership_->group.world_rank.at(static_cast<std::size_t>(rank));
-  return transport().world().host[static_cast<std::size_t>(world_rank)];
+  return transport().world().host[static_cast<std::size_t>(world_rank(rank))];
 }
 
 namespace {
 
-[[noreturn]] void misuse(const Group& group, const Operation& operation, const std::string& what) {
-  fail(ErrorCode::invalid_argument,
-       fmt::format("{} on rank {}: {}", to_string(operation.pattern), group.rank, what));
-}
-
 // What is wrong on this rank alone; what differs between ranks is found by the library's errors.
-void validate(const Group& group, const Operation& operation) {
-  const bool has_peer = operation.pattern == Pattern::broadcast || operation.pattern == Pattern::send ||
-                        operation.pattern == Pattern::recv;
-  if (has_peer && (operation.peer < 0 || operation.peer >= group.size()))
-    misuse(group, operation,
-           fmt::format("rank {} is not in a communicator of {}", operation.peer, group.size()));
-  if (operation.pattern == Pattern::send || operation.pattern == Pattern::recv) {
-    if (operation.peer == group.rank) misuse(group, operation, "a rank cannot exchange messages with itself");
-    if (operation.tag < 0) misuse(group, operation, fmt::format("tag {} is negative", operation.tag));
+class Validator {
+ public:
+  Validator(const Group& group, const Operation& operation) : group_(group), op_(operation) {}
+
+  void check() const {
+    host_only(op_.send);
+    host_only(op_.recv);
+    switch (op_.pattern) {
+      case Pattern::barrier: return;
+      case Pattern::broadcast: return member(op_.peer);
+      case Pattern::reduce: member(op_.peer); return is_root() ? same_elements() : void();
+      case Pattern::all_reduce:
+      case Pattern::scan:
+      case Pattern::exclusive_scan: return same_elements();
+      case Pattern::reduce_scatter:
+        same_type();
+        counts(op_.counts);
+        sum(op_.counts, op_.send.count);
+        return mine(op_.counts, op_.recv.count);
+      case Pattern::gather:
+        member(op_.peer);
+        counts(op_.counts);
+        mine(op_.counts, op_.send.count);
+        return is_root() ? sum(op_.counts, op_.recv.count) : void();
+      case Pattern::all_gather:
+        same_type();
+        counts(op_.counts);
+        mine(op_.counts, op_.send.count);
+        return sum(op_.counts, op_.recv.count);
+      case Pattern::scatter:
+        member(op_.peer);
+        counts(op_.counts);
+        mine(op_.counts, op_.recv.count);
+        return is_root() ? sum(op_.counts, op_.send.count) : void();
+      case Pattern::all_to_all:
+        same_type();
+        counts(op_.counts);
+        counts(op_.recv_counts);
+        sum(op_.counts, op_.send.count);
+        sum(op_.recv_counts, op_.recv.count);
+        if (op_.counts[own()] != op_.recv_counts[own()])
+          misuse(fmt::format("sends {} elements to itself, but receives {}", op_.counts[own()],
+                             op_.recv_counts[own()]));
+        return;
+      case Pattern::exchange:
+        tag();
+        for (const std::span<const Part> parts : {op_.sends, op_.receives})
+          for (const Part& part : parts) {
+            member(part.peer);
+            host_only(part.buffer);
+          }
+        return;
+      case Pattern::send:
+      case Pattern::recv:
+        member(op_.peer);
+        tag();
+        if (op_.peer == group_.rank) misuse("a rank cannot send to itself by this call: use sendrecv");
+        return;
+    }
   }
-  if (operation.send.space == MemorySpace::device || operation.recv.space == MemorySpace::device)
-    fail(ErrorCode::unsupported,
-         fmt::format("{}: this transport does not carry device memory", to_string(operation.pattern)));
-  if (operation.pattern == Pattern::all_reduce) {
-    if (operation.send.count != operation.recv.count)
-      misuse(group, operation,
-             fmt::format("{} elements in, {} out", operation.send.count, operation.recv.count));
-    if (operation.send.dtype != operation.recv.dtype)
-      misuse(group, operation,
-             fmt::format("{} in, {} out", to_string(operation.send.dtype), to_string(operation.recv.dtype)));
+
+ private:
+  [[noreturn]] void misuse(const std::string& what) const {
+    fail(ErrorCode::invalid_argument,
+         fmt::format("{} on rank {}: {}", to_string(op_.pattern), group_.rank, what));
   }
-  if (operation.pattern == Pattern::all_gather) {
-    if (operation.counts.size() != static_cast<std::size_t>(group.size()))
-      misuse(group, operation, fmt::format("{} counts for {} ranks", operation.counts.size(), group.size()));
-    const std::int64_t mine = operation.counts[static_cast<std::size_t>(group.rank)];
-    if (mine != operation.send.count)
+  std::size_t own() const { return static_cast<std::size_t>(group_.rank); }
+  bool is_root() const { return op_.peer == group_.rank; }
+
+  void host_only(const Buffer& buffer) const {
+    if (buffer.space == MemorySpace::device)
+      fail(ErrorCode::unsupported,
+           fmt::format("{}: this transport does not carry device memory", to_string(op_.pattern)));
+  }
+  void member(Rank rank) const {
+    if (rank < 0 || rank >= group_.size())
+      misuse(fmt::format("rank {} is not in a communicator of {}", rank, group_.size()));
+  }
+  void tag() const {
+    if (op_.tag < 0) misuse(fmt::format("tag {} is negative", op_.tag));
+  }
+  void same_type() const {
+    if (op_.send.dtype != op_.recv.dtype)
+      misuse(fmt::format("{} in, {} out", to_string(op_.send.dtype), to_string(op_.recv.dtype)));
+  }
+  void same_elements() const {
+    same_type();
+    if (op_.send.count != op_.recv.count)
+      misuse(fmt::format("{} elements in, {} out", op_.send.count, op_.recv.count));
+  }
+  void counts(std::span<const std::int64_t> counts) const {
+    if (counts.size() != static_cast<std::size_t>(group_.size()))
+      misuse(fmt::format("{} counts for {} ranks", counts.size(), group_.size()));
+    for (std::size_t r = 0; r < counts.size(); ++r)
+      if (counts[r] < 0) misuse(fmt::format("counts[{}] is {}", r, counts[r]));
+  }
+  void mine(std::span<const std::int64_t> counts, std::int64_t count) const {
+    if (counts[own()] != count)
       misuse(
-          group, operation,
-          fmt::format("counts[{}] is {}, but {} elements are given", group.rank, mine, operation.send.count));
-    const std::int64_t total =
-        std::accumulate(operation.counts.begin(), operation.counts.end(), std::int64_t{0});
-    if (total != operation.recv.count)
-      misuse(group, operation,
-             fmt::format("the counts sum to {}, but there is room for {}", total, operation.recv.count));
+          fmt::format("counts[{}] is {}, but the buffer has {} elements", group_.rank, counts[own()], count));
   }
-}
+  void sum(std::span<const std::int64_t> counts, std::int64_t count) const {
+    const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    if (total != count)
+      misuse(fmt::format("the counts sum to {}, but the buffer has {} elements", total, count));
+  }
+
+  const Group& group_;
+  const Operation& op_;
+};
 
 }  // namespace
 
 void Communicator::submit(const Operation& operation) {
-  validate(membership_->group, operation);
+  Validator(membership_->group, operation).check();
   transport().submit(membership_->group, operation);
 }
 
-void Communicator::barrier() { submit({.pattern = Pattern::barrier}); }
+Request Communicator::start(const Operation& operation) {
+  Validator(membership_->group, operation).check();
+  return {transport().start(membership_->group, operation), membership_};
+}
 
 std::vector<std::int64_t> Communicator::gather_counts(std::int64_t mine) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(size()));
@@ -149,6 +225,39 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   }
   return Communicator(std::make_shared<const Membership>(endpoint, std::move(group)));
 }
+
+Communicator Communicator::subset(std::span<const Rank> members) {
+  const std::shared_ptr<Endpoint>& endpoint = membership_->endpoint;
+  Group group;
+  group.rank = -1;
+  for (const Rank member : members) {
+    if (member < 0 || member >= size() || std::count(members.begin(), members.end(), member) != 1)
+      fail(ErrorCode::invalid_argument,
+           fmt::format("subset on rank {}: member {} is not a rank of {}, or stands twice", rank(), member,
+                       size()));
+    if (member == rank()) group.rank = group.size();
+    group.world_rank.push_back(membership_->group.world_rank[static_cast<std::size_t>(member)]);
+  }
+  if (group.rank < 0)
+    fail(ErrorCode::invalid_argument, fmt::format("subset: rank {} is not a member", rank()));
+
+  // A context that no member has used, agreed by messages of this communicator.
+  const std::uint64_t mine = endpoint->next_context;
+  std::vector<std::uint64_t> theirs(members.size(), mine);
+  std::vector<Part> sends, receives;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i] == rank()) continue;
+    sends.push_back(part(members[i], std::span(&mine, 1)));
+    receives.push_back(part(members[i], std::span(&theirs[i], 1)));
+  }
+  transport().submit(membership_->group,
+                     {.pattern = Pattern::exchange, .tag = subset_tag, .sends = sends, .receives = receives});
+  group.context = *std::max_element(theirs.begin(), theirs.end());
+  endpoint->next_context = group.context + 1;
+  return Communicator(std::make_shared<const Membership>(endpoint, std::move(group)));
+}
+
+Communicator Communicator::duplicate() { return *split(0, rank()); }
 
 std::unique_ptr<SymmetricMemory> Communicator::allocate(std::size_t bytes) {
   return transport().allocate(membership_->group, bytes);

@@ -45,6 +45,7 @@ HostMemory HostMemory::create(std::size_t bytes) {
 }
 
 HostMemory HostMemory::open(const Handle& handle) {
+  if (std::getenv("SHOAL_NO_HOST_MEMORY")) return {};  // as on a system that does not allow it
   HostMemory memory;
   memory.bytes_ = handle.bytes;
   memory.file_ =
@@ -71,11 +72,31 @@ void HostMemory::close_file() {
   file_ = -1;
 }
 
+namespace {
+
+// What the control group of this process (version 2: containers, Slurm) leaves.
+std::uint64_t group_limit() {
+  constexpr auto none = std::numeric_limits<std::uint64_t>::max();
+  std::string line;
+  std::getline(std::ifstream("/proc/self/cgroup"), line);
+  if (!line.starts_with("0::")) return none;
+  const std::string folder = "/sys/fs/cgroup" + line.substr(3);
+  std::uint64_t limit = 0, used = 0;
+  if (!(std::ifstream(folder + "/memory.max") >> limit) ||
+      !(std::ifstream(folder + "/memory.current") >> used))
+    return none;  // "max", or no such file
+  return limit > used ? limit - used : 0;
+}
+
+}  // namespace
+
 std::uint64_t available_memory() {
+  std::uint64_t available = group_limit();
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);)
-    if (line.starts_with("MemAvailable:")) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
-  return std::numeric_limits<std::uint64_t>::max();
+    if (line.starts_with("MemAvailable:"))
+      available = std::min<std::uint64_t>(available, std::strtoull(line.c_str() + 13, nullptr, 10) * 1024);
+  return available;
 }
 
 std::string host_name() {
@@ -87,7 +108,10 @@ std::string host_name() {
 std::string host_identity() {
   char name[64] = "";
   const ssize_t length = readlink("/proc/self/ns/pid", name, sizeof name - 1);
-  return host_name() + "/" + std::string(name, length > 0 ? static_cast<std::size_t>(length) : 0);
+  std::string boot;  // tells machines of one name apart
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return host_name() + "/" + boot + "/" +
+         std::string(name, length > 0 ? static_cast<std::size_t>(length) : 0);
 }
 
 }  // namespace shoal::comm

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shoal/comm/job.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -78,9 +78,16 @@ ThreadsResult run_on_threads(int ranks, const std::function<int(Communicator&)>&
     }
   };
   std::vector<std::thread> others;
-  for (Rank rank = 1; rank < ranks; ++rank) others.emplace_back(rank_main, rank);
-  rank_main(0);
+  std::string trouble;
+  try {
+    for (Rank rank = 1; rank < ranks; ++rank) others.emplace_back(rank_main, rank);
+  } catch (const std::system_error& error) {
+    trouble = fmt::format("cannot start {} ranks as threads: {}", ranks, error.what());
+    threads::stop(*job);
+  }
+  if (trouble.empty()) rank_main(0);
   for (std::thread& thread : others) thread.join();
+  if (!trouble.empty()) fail(ErrorCode::io, trouble);
   return result;
 }
 
@@ -98,21 +105,22 @@ const Module& find_module(const std::string& transport, const LaunchEnvironment&
     reasons += (reasons.empty() ? "" : "; ") + reason;
   }
   if (reasons.empty())
-    fail(ErrorCode::unsupported,
-         fmt::format("transport {} cannot run under the launcher of {}: use `shoal run -n {} "
-                     "--transport {}`, which starts the right one",
-                     transport, environment.launcher, environment.size, transport));
+    throw AgreedError(ErrorCode::unsupported,
+                      fmt::format("transport {} cannot run under the launcher of {}: use `shoal run -n {} "
+                                  "--transport {}`, which starts the right one",
+                                  transport, environment.launcher, environment.size, transport));
   fail(ErrorCode::unsupported, fmt::format("transport {} is not available: {}", transport, reasons));
 }
 
 void check_world_size(const World& world, const LaunchEnvironment& environment, const Transport& transport) {
   if (world.size > 1 || environment.size <= 1) return;
-  fail(ErrorCode::communication,
-       fmt::format(
-           "the launcher ({}) started {} processes, but for {} this one is alone: the launcher belongs to "
-           "another library; `shoal doctor` shows which one fits{}",
-           environment.launcher, environment.size, transport.library(),
-           environment.launcher == "Slurm" ? " (try srun --mpi=pmix)" : ""));
+  throw AgreedError(
+      ErrorCode::communication,
+      fmt::format(
+          "the launcher ({}) started {} processes, but for {} this one is alone: the launcher belongs to "
+          "another library; `shoal doctor` shows which one fits{}",
+          environment.launcher, environment.size, transport.library(),
+          environment.launcher == "Slurm" ? " (try srun --mpi=pmix)" : ""));
 }
 
 int run_on_processes(const std::string& name, const JobOptions& options, const LaunchEnvironment& environment,
@@ -148,16 +156,18 @@ int run_on_processes(const std::string& name, const JobOptions& options, const L
 void agree(Communicator& communicator, const std::function<void()>& local) {
   std::string message;
   auto code = ErrorCode::invalid_argument;
-  bool failed = false;
+  bool failed = true;
   try {
     local();
+    failed = false;
   } catch (const Error& error) {
-    failed = true;
     code = error.code();
     message = error.what();
-  } catch (const std::exception& error) {
-    failed = true;
-    message = error.what();
+  } catch (const std::bad_alloc&) {
+    code = ErrorCode::out_of_memory;
+    message = "out of memory";
+  } catch (...) {
+    message = describe(std::current_exception());
   }
   const int size = communicator.size();
   const Rank first = communicator.all_reduce(failed ? communicator.rank() : size, Reduction::min);
@@ -169,8 +179,13 @@ void agree(Communicator& communicator, const std::function<void()>& local) {
   communicator.broadcast(message, first);
   const int failures = communicator.all_reduce(failed ? 1 : 0, Reduction::sum);
   // The same everywhere (a bad file on a shared disk) needs no rank; else say where.
-  if (failures < size) message = fmt::format("PE {} ({}): {}", first, communicator.host(first), message);
-  throw AgreedError(static_cast<ErrorCode>(wire[0]), message);
+  if (failures < size)
+    message =
+        fmt::format("PE {} ({}): {}", communicator.world_rank(first), communicator.host(first), message);
+  code = static_cast<ErrorCode>(wire[0]);
+  // Ranks outside a part of the job know nothing of this: there it is an error like any other.
+  if (size < communicator.transport().world().size) fail(code, message);
+  throw AgreedError(code, message);
 }
 
 std::string error_line(const Communicator& world, const std::string& what) {
@@ -179,6 +194,7 @@ std::string error_line(const Communicator& world, const std::string& what) {
 }
 
 int run(const JobOptions& options, const std::function<int(Communicator&)>& body) {
+  (void)default_deadline();  // what is wrong with it is told before anything is started
   const LaunchEnvironment environment = read_launch_environment();
   const std::string name = resolve_transport(options.transport, environment);
   if (name != "threads") return run_on_processes(name, options, environment, body);
@@ -204,8 +220,12 @@ void run_threads(int ranks, const std::function<void(Communicator&)>& body) {
 std::chrono::milliseconds default_deadline() {
   static const std::chrono::milliseconds deadline = [] {
     const char* text = std::getenv("SHOAL_TIMEOUT");
-    const double seconds = text ? std::atof(text) : 0.0;
-    return std::chrono::milliseconds(seconds > 0.0 ? static_cast<long long>(seconds * 1000.0) : 300'000);
+    if (!text || !*text) return std::chrono::milliseconds(300'000);
+    char* end = nullptr;
+    const double seconds = std::strtod(text, &end);
+    if (*end != '\0' || !(seconds >= 0.001 && seconds <= 1e9))
+      fail(ErrorCode::invalid_argument, fmt::format("SHOAL_TIMEOUT={}: give seconds, at least 0.001", text));
+    return std::chrono::milliseconds(static_cast<long long>(seconds * 1000.0));
   }();
   return deadline;
 }

@@ -24,6 +24,14 @@ std::optional<int> integer(const char* variable) {
   return static_cast<int>(value);
 }
 
+// The first number of a list such as "2(x3),1": the ranks on the first host.
+std::optional<int> first_of_list(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (!text) return std::nullopt;
+  const long value = std::strtol(text, nullptr, 10);
+  return value > 0 && value <= 1'000'000'000 ? std::optional<int>(static_cast<int>(value)) : std::nullopt;
+}
+
 bool has_remote_memory_network() {
   std::error_code ignored;
   const std::filesystem::directory_iterator devices("/sys/class/infiniband", ignored);
@@ -33,8 +41,8 @@ bool has_remote_memory_network() {
 bool module_usable(const char* transport, const std::string& launcher) {
   for (const ModuleDescription& description : known_modules) {
     std::string reason;
-    if (description.transport == std::string(transport) && description.environment == launcher &&
-        load_module(description, reason))
+    const bool belongs = launcher == description.environment || launcher == "Slurm";
+    if (description.transport == std::string(transport) && belongs && load_module(description, reason))
       return true;
   }
   return false;
@@ -58,7 +66,10 @@ LaunchEnvironment read_launch_environment() {
   for (const Names& names : launchers) {
     const auto rank = integer(names.rank);
     const auto size = integer(names.size);
-    if (rank && size) return {names.launcher, *rank, *size, integer(names.local_size).value_or(*size)};
+    if (!rank || !size) continue;
+    // A step of one task is how Slurm gives out a shell, not a job.
+    if (names.launcher == std::string("Slurm") && *size == 1) continue;
+    return {names.launcher, *rank, *size, first_of_list(names.local_size).value_or(*size)};
   }
   return {};
 }

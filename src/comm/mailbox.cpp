@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "comm/wait.h"
 #include "shoal/base/error.h"
 
 namespace shoal::comm {
@@ -35,10 +34,9 @@ std::size_t Mailbox::footprint(int size) {
   return static_cast<std::size_t>(size) * (2 * line + slots * slot_bytes_for(size));
 }
 
-Mailbox::Mailbox(std::unique_ptr<SymmetricMemory> memory, const World& world, std::function<void()> progress)
+Mailbox::Mailbox(std::unique_ptr<SymmetricMemory> memory, const World& world)
     : memory_(std::move(memory)),
       world_(world),
-      progress_(std::move(progress)),
       slot_bytes_(slot_bytes_for(world.size)),
       channels_(static_cast<std::size_t>(world.size)),
       staging_(slot_bytes_) {}
@@ -122,7 +120,8 @@ void Mailbox::finish_message(Rank peer, Message& message) {
 }
 
 // Gives `receive` the first early message that matches, or leaves it posted.
-void Mailbox::post(Rank peer, Receive& receive) {
+void Mailbox::post(Receive& receive) {
+  const Rank peer = receive.peer;
   Channel& channel = channels_[static_cast<std::size_t>(peer)];
   for (Message& message : channel.messages) {
     if (message.receive || message.context != receive.context || message.tag != receive.tag) continue;
@@ -149,59 +148,65 @@ void Mailbox::advance() {
   }
 }
 
-void Mailbox::exchange(const Group& group, int tag, std::span<const OutgoingPart> sends,
-                       std::span<const IncomingPart> receives) {
-  std::deque<Send> outgoing;
-  std::deque<Receive> incoming;
-  // However this call ends, no queue may keep a pointer into it.
-  struct Cleanup {
-    Mailbox& mailbox;
-    std::deque<Send>& outgoing;
-    std::deque<Receive>& incoming;
-    ~Cleanup() {
-      const auto holds = [](auto& own, const auto* item) {
-        return std::any_of(own.begin(), own.end(), [&](auto& mine) { return &mine == item; });
-      };
-      for (Channel& channel : mailbox.channels_) {
-        std::erase_if(channel.sends, [&](const Send* send) { return holds(outgoing, send); });
-        channel.receives.remove_if([&](const Receive* receive) { return holds(incoming, receive); });
-        channel.messages.remove_if([&](const Message& message) { return holds(incoming, message.receive); });
-      }
+// The messages of one exchange. However it ends, no queue keeps a pointer into it.
+class Mailbox::Transfers final : public Exchange {
+ public:
+  Transfers(Mailbox& mailbox, const Group& group, int tag, std::span<const OutgoingPart> sends,
+            std::span<const IncomingPart> receives)
+      : mailbox_(mailbox) {
+    for (const IncomingPart& part : receives) {
+      const Rank peer = group.world_rank[static_cast<std::size_t>(part.peer)];
+      incoming_.push_back({peer, group.context, tag, static_cast<std::byte*>(part.data), part.bytes});
+      mailbox_.post(incoming_.back());
     }
-  } cleanup{*this, outgoing, incoming};
-
-  for (const IncomingPart& part : receives) {
-    const Rank peer = group.world_rank[static_cast<std::size_t>(part.peer)];
-    incoming.push_back({group.context, tag, static_cast<std::byte*>(part.data), part.bytes});
-    post(peer, incoming.back());
+    for (const OutgoingPart& part : sends) {
+      const Rank peer = group.world_rank[static_cast<std::size_t>(part.peer)];
+      outgoing_.push_back({peer, group.context, tag, static_cast<const std::byte*>(part.data), part.bytes});
+      mailbox_.channels_[static_cast<std::size_t>(peer)].sends.push_back(&outgoing_.back());
+    }
+    mailbox_.advance();
   }
-  for (const OutgoingPart& part : sends) {
-    const Rank peer = group.world_rank[static_cast<std::size_t>(part.peer)];
-    outgoing.push_back({group.context, tag, static_cast<const std::byte*>(part.data), part.bytes});
-    channels_[static_cast<std::size_t>(peer)].sends.push_back(&outgoing.back());
-  }
-  const auto all_done = [&] {
-    advance();
-    const auto done = [](const auto& item) { return item.done; };
-    return std::all_of(outgoing.begin(), outgoing.end(), done) &&
-           std::all_of(incoming.begin(), incoming.end(), done);
-  };
-  if (wait_until(all_done, progress_, default_deadline())) return;
 
-  for (std::size_t i = 0; i < incoming.size(); ++i)
-    if (!incoming[i].done) {
-      const Rank peer = group.world_rank[static_cast<std::size_t>(receives[i].peer)];
-      fail(ErrorCode::timeout,
-           fmt::format("rank {} ({}) has been silent for {} s", peer,
-                       world_.host[static_cast<std::size_t>(peer)], default_deadline().count() / 1000));
+  ~Transfers() override {
+    if (done()) return;
+    const auto holds = [](auto& own, const auto* item) {
+      return std::any_of(own.begin(), own.end(), [&](auto& mine) { return &mine == item; });
+    };
+    for (Channel& channel : mailbox_.channels_) {
+      std::erase_if(channel.sends, [&](const Send* send) { return holds(outgoing_, send); });
+      channel.receives.remove_if([&](const Receive* receive) { return holds(incoming_, receive); });
+      channel.messages.remove_if([&](const Message& message) { return holds(incoming_, message.receive); });
     }
-  for (std::size_t i = 0; i < outgoing.size(); ++i)
-    if (!outgoing[i].done) {
-      const Rank peer = group.world_rank[static_cast<std::size_t>(sends[i].peer)];
-      fail(ErrorCode::timeout,
-           fmt::format("rank {} ({}) has not taken a message for {} s", peer,
-                       world_.host[static_cast<std::size_t>(peer)], default_deadline().count() / 1000));
-    }
+  }
+
+  bool done() override {
+    const auto is_done = [](const auto& item) { return item.done; };
+    return std::all_of(outgoing_.begin(), outgoing_.end(), is_done) &&
+           std::all_of(incoming_.begin(), incoming_.end(), is_done);
+  }
+
+  std::string waiting_for() const override {
+    std::string ranks;
+    const auto add = [&](const auto& item) {
+      if (item.done) return;
+      const std::string name =
+          fmt::format("rank {} ({})", item.peer, mailbox_.world_.host[static_cast<std::size_t>(item.peer)]);
+      if (ranks.find(name) == std::string::npos) ranks += (ranks.empty() ? "" : ", ") + name;
+    };
+    for (const Receive& receive : incoming_) add(receive);
+    for (const Send& send : outgoing_) add(send);
+    return ranks;
+  }
+
+ private:
+  Mailbox& mailbox_;
+  std::deque<Send> outgoing_;  // deques, since the queues hold pointers to the elements
+  std::deque<Receive> incoming_;
+};
+
+std::unique_ptr<Exchange> Mailbox::start(const Group& group, int tag, std::span<const OutgoingPart> sends,
+                                         std::span<const IncomingPart> receives) {
+  return std::make_unique<Transfers>(*this, group, tag, sends, receives);
 }
 
 }  // namespace shoal::comm

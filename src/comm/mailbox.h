@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <list>
 #include <memory>
 #include <vector>
@@ -25,30 +24,33 @@ class Mailbox final : public Messenger {
   /// Bytes of symmetric memory that a mailbox of `size` ranks takes on each.
   static std::size_t footprint(int size);
 
-  /// `memory` is the same allocation on all ranks of the world, footprint(size) bytes. `progress` is
-  /// called while waiting.
-  Mailbox(std::unique_ptr<SymmetricMemory> memory, const World& world, std::function<void()> progress);
+  /// `memory` is the same allocation on all ranks of the world, footprint(size) bytes.
+  Mailbox(std::unique_ptr<SymmetricMemory> memory, const World& world);
 
-  void exchange(const Group& group, int tag, std::span<const OutgoingPart> sends,
-                std::span<const IncomingPart> receives) override;
+  std::unique_ptr<Exchange> start(const Group& group, int tag, std::span<const OutgoingPart> sends,
+                                  std::span<const IncomingPart> receives) override;
+
+  /// Puts and takes all the fragments that can be.
+  void advance();
 
  private:
   struct Header;
+  class Transfers;
   struct Send {
+    Rank peer;  // in the world
     std::uint64_t context;
     int tag;
     const std::byte* data;
     std::size_t bytes;
     std::size_t sent = 0;
-    bool started = false;
     bool done = false;
   };
   struct Receive {
+    Rank peer;
     std::uint64_t context;
     int tag;
     std::byte* data;
     std::size_t bytes;
-    bool matched = false;
     bool done = false;
   };
   // A message that is arriving, or has arrived before its receive was posted.
@@ -72,14 +74,12 @@ class Mailbox final : public Messenger {
   bool take_fragment(Rank peer);
   void begin_message(Rank peer, const Header& header);
   void finish_message(Rank peer, Message& message);
-  void post(Rank peer, Receive& receive);
-  void advance();
+  void post(Receive& receive);
   std::size_t slot_offset(Rank sender, std::uint64_t fragment) const;
   std::uint64_t counter(std::size_t offset) const;
 
   std::unique_ptr<SymmetricMemory> memory_;
   const World& world_;
-  std::function<void()> progress_;
   std::size_t slot_bytes_;
   std::vector<Channel> channels_;
   std::vector<std::byte> staging_;

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <string>
 
 #include "shoal/comm/operation.h"
 
@@ -22,19 +24,27 @@ struct IncomingPart {
   std::size_t bytes;
 };
 
-/// Tags of programs are >= 0; collectives use their own, so the two never meet.
-inline constexpr int collective_tag = -1;
+/// Tags of programs are >= 0. Collectives take the negative ones in turn, so that several can be under
+/// way in a group, and one for agreeing on new groups.
+inline constexpr int collective_tags = 4096;
+inline constexpr int subset_tag = -collective_tags - 1;
+
+/// Messages that are under way.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual bool done() = 0;
+  /// For a message: the ranks that it waits for, "rank 2 (h3)".
+  virtual std::string waiting_for() const = 0;
+};
 
 class Messenger {
  public:
   virtual ~Messenger() = default;
-  /// Sends all of `sends` and receives all of `receives`. Between two ranks of a group, messages of a
-  /// tag match in order; a length that differs from the sender's throws.
-  virtual void exchange(const Group& group, int tag, std::span<const OutgoingPart> sends,
-                        std::span<const IncomingPart> receives) = 0;
+  /// Starts all of `sends` and `receives`. Between two ranks of a group, messages of a tag match in
+  /// order; a length that differs from the sender's throws, here or from done().
+  virtual std::unique_ptr<Exchange> start(const Group& group, int tag, std::span<const OutgoingPart> sends,
+                                          std::span<const IncomingPart> receives) = 0;
 };
-
-/// Runs any Operation by exchanges (collectives.cpp).
-void run_by_messages(Messenger& messenger, const Group& group, const Operation& operation);
 
 }  // namespace shoal::comm

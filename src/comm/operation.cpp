@@ -19,8 +19,16 @@ const char* to_string(Pattern pattern) {
   switch (pattern) {
     case Pattern::barrier: return "barrier";
     case Pattern::broadcast: return "broadcast";
+    case Pattern::reduce: return "reduce";
     case Pattern::all_reduce: return "all_reduce";
+    case Pattern::reduce_scatter: return "reduce_scatter";
+    case Pattern::gather: return "gather";
     case Pattern::all_gather: return "all_gather";
+    case Pattern::scatter: return "scatter";
+    case Pattern::all_to_all: return "all_to_all";
+    case Pattern::scan: return "scan";
+    case Pattern::exclusive_scan: return "exclusive_scan";
+    case Pattern::exchange: return "exchange";
     case Pattern::send: return "send";
     case Pattern::recv: return "recv";
   }

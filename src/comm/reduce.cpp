@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <limits>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -66,27 +67,68 @@ void combine_as(DType dtype, Reduction reduction, std::span<const void* const> i
   refuse(dtype, reduction);
 }
 
+template <class T>
+T identity(DType dtype, Reduction reduction) {
+  using A = Accumulator<T>;
+  using Limits = std::numeric_limits<A>;
+  constexpr bool ordered = !is_complex<T>;
+  const auto highest = [] { return Limits::has_infinity ? Limits::infinity() : Limits::max(); };
+  const auto lowest = [] {
+    return Limits::has_infinity ? static_cast<A>(-Limits::infinity()) : Limits::lowest();
+  };
+  switch (reduction) {
+    case Reduction::sum: return static_cast<T>(A(0));
+    case Reduction::product: return static_cast<T>(A(1));
+    case Reduction::min:
+      if constexpr (ordered) return static_cast<T>(highest());
+      break;
+    case Reduction::max:
+      if constexpr (ordered) return static_cast<T>(lowest());
+      break;
+    case Reduction::logical_and:
+      if constexpr (std::is_integral_v<T>) return static_cast<T>(1);
+      break;
+    case Reduction::logical_or:
+      if constexpr (std::is_integral_v<T>) return static_cast<T>(0);
+      break;
+  }
+  refuse(dtype, reduction);
+}
+
+// Calls work(T()) for the C++ type of `dtype`.
+template <class Work>
+void with_type(DType dtype, Work&& work) {
+  switch (dtype) {
+    case DType::int8: return work(std::int8_t());
+    case DType::uint8: return work(std::uint8_t());
+    case DType::int16: return work(std::int16_t());
+    case DType::uint16: return work(std::uint16_t());
+    case DType::int32: return work(std::int32_t());
+    case DType::uint32: return work(std::uint32_t());
+    case DType::int64: return work(std::int64_t());
+    case DType::uint64: return work(std::uint64_t());
+    case DType::float16: return work(float16());
+    case DType::bfloat16: return work(bfloat16());
+    case DType::float32: return work(float());
+    case DType::float64: return work(double());
+    case DType::complex64: return work(std::complex<float>());
+    case DType::complex128: return work(std::complex<double>());
+    case DType::boolean: return work(bool());
+  }
+}
+
 }  // namespace
 
 void combine(DType dtype, Reduction reduction, std::span<const void* const> inputs, void* out,
              std::int64_t count) {
-  switch (dtype) {
-    case DType::int8: return combine_as<std::int8_t>(dtype, reduction, inputs, out, count);
-    case DType::uint8: return combine_as<std::uint8_t>(dtype, reduction, inputs, out, count);
-    case DType::int16: return combine_as<std::int16_t>(dtype, reduction, inputs, out, count);
-    case DType::uint16: return combine_as<std::uint16_t>(dtype, reduction, inputs, out, count);
-    case DType::int32: return combine_as<std::int32_t>(dtype, reduction, inputs, out, count);
-    case DType::uint32: return combine_as<std::uint32_t>(dtype, reduction, inputs, out, count);
-    case DType::int64: return combine_as<std::int64_t>(dtype, reduction, inputs, out, count);
-    case DType::uint64: return combine_as<std::uint64_t>(dtype, reduction, inputs, out, count);
-    case DType::float16: return combine_as<float16>(dtype, reduction, inputs, out, count);
-    case DType::bfloat16: return combine_as<bfloat16>(dtype, reduction, inputs, out, count);
-    case DType::float32: return combine_as<float>(dtype, reduction, inputs, out, count);
-    case DType::float64: return combine_as<double>(dtype, reduction, inputs, out, count);
-    case DType::complex64: return combine_as<std::complex<float>>(dtype, reduction, inputs, out, count);
-    case DType::complex128: return combine_as<std::complex<double>>(dtype, reduction, inputs, out, count);
-    case DType::boolean: return combine_as<bool>(dtype, reduction, inputs, out, count);
-  }
+  with_type(dtype, [&]<class T>(T) { combine_as<T>(dtype, reduction, inputs, out, count); });
+}
+
+void fill_identity(DType dtype, Reduction reduction, void* out, std::int64_t count) {
+  with_type(dtype, [&]<class T>(T) {
+    const T value = identity<T>(dtype, reduction);
+    std::fill_n(static_cast<T*>(out), count, value);
+  });
 }
 
 }  // namespace shoal::comm

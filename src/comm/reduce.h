@@ -15,4 +15,8 @@ namespace shoal::comm {
 void combine(DType dtype, Reduction reduction, std::span<const void* const> inputs, void* out,
              std::int64_t count);
 
+/// out[i] = what changes nothing under `reduction`: 0 for a sum, 1 for a product, the largest value of the
+/// type for a minimum, and so on. Throws unsupported as combine() does.
+void fill_identity(DType dtype, Reduction reduction, void* out, std::int64_t count);
+
 }  // namespace shoal::comm

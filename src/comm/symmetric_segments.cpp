@@ -96,8 +96,9 @@ bool SegmentMemory::wait(Rank peer, std::uint64_t sequence,
           arrived, [&] { transport.progress(); }, limit))
     return true;
   if (deadline) return false;
-  fail(ErrorCode::timeout, fmt::format("rank {} ({}) has been silent for {} s", peer,
-                                       state_->communicator.host(peer), limit.count() / 1000));
+  fail(ErrorCode::timeout,
+       fmt::format("rank {} ({}) has been silent for {} s", state_->communicator.world_rank(peer),
+                   state_->communicator.host(peer), limit.count() / 1000));
 }
 
 void SegmentMemory::flush() { state_->memory->flush(); }

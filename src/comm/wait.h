@@ -4,18 +4,20 @@
 // rank gives its core to the one it waits for.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <string>
 #include <thread>
 
-#include "shoal/base/error.h"
+#include "shoal/comm/job.h"  // default_deadline
 
 namespace shoal::comm {
 
 class Backoff {
  public:
+  /// `longest_sleep`: short where somebody is at work on what is waited for, long for a PE that is idle.
+  explicit Backoff(std::chrono::microseconds longest_sleep) : longest_sleep_(longest_sleep) {}
+
   /// One step of waiting: a pause, a yield or a sleep, according to how long it has been.
   void pause() {
     ++steps_;
@@ -27,7 +29,7 @@ class Backoff {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(sleep_);
-      sleep_ = std::min(sleep_ * 2, longest_sleep);
+      sleep_ = std::min(sleep_ * 2, longest_sleep_);
     }
   }
 
@@ -44,24 +46,21 @@ class Backoff {
   static constexpr int spin_steps = 16;
   static constexpr int yield_steps = 256;  // clock reads only after these
   static constexpr auto yield_time = std::chrono::milliseconds(5);
-  static constexpr auto longest_sleep = std::chrono::microseconds(2000);
+  std::chrono::microseconds longest_sleep_;
   int steps_ = 0;
   std::chrono::microseconds sleep_{50};
   std::chrono::steady_clock::time_point start_{};
 };
 
-std::chrono::milliseconds default_deadline();
-
 /// Calls `done` until it is true, `progress` in between. Returns false when `deadline` has passed.
 template <class Done, class Progress>
 bool wait_until(Done&& done, Progress&& progress, std::chrono::milliseconds deadline) {
-  Backoff backoff;
+  const bool for_ever = deadline == std::chrono::milliseconds::max();
+  Backoff backoff(std::chrono::microseconds(for_ever ? 2000 : 200));
   while (!done()) {
     progress();
     backoff.pause();
-    if (deadline != std::chrono::milliseconds::max() && backoff.time_to_look() &&
-        backoff.elapsed() > deadline)
-      return done();
+    if (!for_ever && backoff.time_to_look() && backoff.elapsed() > deadline) return done();
   }
   return true;
 }

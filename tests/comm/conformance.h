@@ -17,6 +17,7 @@ struct Case {
 };
 
 std::vector<Case> all_cases();
+void add_pattern_cases(std::vector<Case>& cases);  // conformance_patterns.cpp
 
 /// Number of values compared so far on this thread: a case that compares nothing is no test.
 std::int64_t& comparisons();

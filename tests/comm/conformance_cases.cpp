@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "comm/conformance.h"
+#include "comm/conformance_support.h"
 #include "shoal/base/error.h"
 #include "shoal/comm/symmetric_segments.h"
 #include "shoal/comm/transport.h"
@@ -21,51 +22,6 @@ std::int64_t& comparisons() {
 }
 
 namespace {
-
-template <class T>
-std::string printed(const T& value) {
-  if constexpr (requires { static_cast<float>(value); })
-    return fmt::format("{}", static_cast<double>(static_cast<float>(value)));
-  else
-    return fmt::format("({}, {})", value.real(), value.imag());
-}
-
-template <class T>
-void expect_equal(const T& actual, const T& expected, const std::string& what) {
-  ++comparisons();
-  if (!(actual == expected))
-    throw std::runtime_error(fmt::format("{}: {} instead of {}", what, printed(actual), printed(expected)));
-}
-
-void expect(bool condition, const std::string& what) {
-  ++comparisons();
-  if (!condition) throw std::runtime_error(what);
-}
-
-template <class Call>
-void expect_error(ErrorCode code, Call&& call, const std::string& what) {
-  ++comparisons();
-  try {
-    call();
-  } catch (const Error& error) {
-    if (error.code() == code) return;
-    throw std::runtime_error(fmt::format("{}: error {} ({})", what, to_string(error.code()), error.what()));
-  }
-  throw std::runtime_error(what + ": no error");
-}
-
-// Small enough for int8 and for exact sums in every type: 1 + (7 rank + i) mod 5.
-template <class T>
-T value(Rank rank, std::size_t i) {
-  return static_cast<T>(static_cast<float>(1 + (7 * static_cast<std::size_t>(rank) + i) % 5));
-}
-
-template <class T>
-std::vector<T> values(Rank rank, std::size_t n) {
-  std::vector<T> result(n);
-  for (std::size_t i = 0; i < n; ++i) result[i] = value<T>(rank, i);
-  return result;
-}
 
 const std::vector<std::size_t> sizes = {0, 1, 3, 1000, 40'007};
 
@@ -80,32 +36,6 @@ void broadcast_case(Communicator& comm) {
     }
 }
 
-float as_float(float a) { return a; }
-
-template <class T>
-double reduced(Reduction reduction, int ranks, std::size_t i) {
-  double result = as_float(static_cast<float>(value<float>(0, i)));
-  for (Rank r = 1; r < ranks; ++r) {
-    const double v = value<float>(r, i);
-    switch (reduction) {
-      case Reduction::sum: result += v; break;
-      case Reduction::product: result *= v; break;
-      case Reduction::min: result = std::min(result, v); break;
-      case Reduction::max: result = std::max(result, v); break;
-      default: break;
-    }
-  }
-  return result;
-}
-
-template <class T>
-T from_double(double v) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::int64_t>(v));
-  else
-    return static_cast<T>(static_cast<float>(v));
-}
-
 template <class T>
 void all_reduce_case(Communicator& comm, Reduction reduction) {
   for (const std::size_t n : sizes) {
@@ -114,7 +44,7 @@ void all_reduce_case(Communicator& comm, Reduction reduction) {
     comm.all_reduce(mine, out, reduction);
     comm.all_reduce(in_place, reduction);
     for (std::size_t i = 0; i < n; ++i) {
-      const T expected = from_double<T>(reduced<T>(reduction, comm.size(), i));
+      const T expected = from_double<T>(reduced(reduction, comm.size(), i));
       expect_equal(out[i], expected, fmt::format("n={} element {}", n, i));
       expect_equal(in_place[i], expected, fmt::format("in place, n={} element {}", n, i));
     }
@@ -425,6 +355,7 @@ std::vector<Case> all_cases() {
   cases.push_back({"segments/everybody", segments_everybody});
   cases.push_back({"segments/large", segments_large});
   cases.push_back({"misuse", misuse_case});
+  add_pattern_cases(cases);
   return cases;
 }
 

@@ -47,14 +47,16 @@ int run(const JobOptions& options, const std::function<int(Communicator&)>& body
 /// exception is thrown here after the others have stopped (they see `aborted` in their next call).
 void run_threads(int ranks, const std::function<void(Communicator&)>& body);
 
-/// An error that all ranks have agreed on: run() lets rank 0 alone print it, and the job ends in order.
+/// An error that all ranks of the job have agreed on, or that is the same on all: rank 0 alone prints it,
+/// and the job ends in order.
 class AgreedError : public Error {
  public:
   using Error::Error;
 };
 
-/// Collective: runs `local` on every rank. If it throws on any of them, all throw an AgreedError with
-/// the first such rank's message, so that a bad file or too little memory is one line and not one a rank.
+/// Collective: runs `local` on every rank. If it throws on any of them, all throw the first such rank's
+/// message, so that a bad file or too little memory is one line and not one a rank: an AgreedError in the
+/// communicator of the whole job, an Error in a part of it.
 void agree(Communicator& communicator, const std::function<void()>& local);
 
 /// The line that is printed for an error on a rank: "shoal: PE 2 (h3): what".

@@ -25,15 +25,45 @@ struct Group {
   int size() const { return static_cast<int>(world_rank.size()); }
 };
 
-enum class Pattern : std::uint8_t { barrier, broadcast, all_reduce, all_gather, send, recv };
+enum class Pattern : std::uint8_t {
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  reduce_scatter,
+  gather,
+  all_gather,
+  scatter,
+  all_to_all,
+  scan,
+  exclusive_scan,
+  exchange,
+  send,
+  recv,
+};
 const char* to_string(Pattern pattern);
 
+/// One message of Pattern::exchange.
+struct Part {
+  Rank peer = 0;
+  Buffer buffer{};
+};
+
 /// One communication. What is used of it depends on the pattern:
-///   barrier      nothing
-///   broadcast    root = peer; `send` on the root and `recv` elsewhere, of the same count
-///   all_reduce   send, recv (same count; may be the same memory), reduction
-///   all_gather   send, recv, counts (elements of each rank, in rank order; recv holds their sum)
-///   send, recv   peer, tag >= 0, and the buffer of that name
+///   barrier         nothing
+///   broadcast       root = peer; recv (what the root sends and the others receive)
+///   reduce          root = peer; send, recv (on the root; the same count), reduction
+///   all_reduce      send, recv (same count; may be the same memory), reduction
+///   reduce_scatter  send (sum of counts), recv (my count), counts of each rank, reduction
+///   gather          root = peer; send (my count), recv (on the root: sum of counts), counts of each rank
+///   all_gather      send (my count), recv (sum of counts), counts of each rank
+///   scatter         root = peer; send (on the root: sum of counts), recv (my count), counts of each rank
+///   all_to_all      send (sum of counts), recv (sum of recv_counts): to and from each rank
+///   scan            send, recv (same count; may be the same memory), reduction
+///   exclusive_scan  the same
+///   exchange        sends, receives, tag >= 0
+///   send, recv      peer, tag >= 0, and the buffer of that name
+/// Counts are in elements and in rank order; parts lie one after the other.
 struct Operation {
   Pattern pattern = Pattern::barrier;
   Reduction reduction = Reduction::sum;
@@ -42,6 +72,9 @@ struct Operation {
   Buffer send{};
   Buffer recv{};
   std::span<const std::int64_t> counts{};
+  std::span<const std::int64_t> recv_counts{};
+  std::span<const Part> sends{};
+  std::span<const Part> receives{};
 };
 
 }  // namespace shoal::comm

@@ -55,6 +55,17 @@ struct World {
   std::vector<std::string> host;  // name of each rank's machine
 };
 
+/// An operation that has been started. Destroying one that is not done gives it up: only for when the
+/// job is ending.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  /// Moves this and all other started operations on, without waiting; true when this one is done.
+  virtual bool test() = 0;
+  /// Until it is done. Throws Error: communication, timeout, aborted.
+  virtual void wait() = 0;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -65,6 +76,11 @@ class Transport {
 
   /// Runs `operation` among `group` to its end. Throws Error: communication, timeout, aborted.
   virtual void submit(const Group& group, const Operation& operation) = 0;
+
+  /// Starts `operation` and returns at once. Its buffers are in use until it is done; what its spans of
+  /// counts and parts refer to is free on return. Operations of a group are started in the same order
+  /// on all its members.
+  virtual std::unique_ptr<Pending> start(const Group& group, const Operation& operation) = 0;
 
   /// Collective over `group`: `bytes` on each member (the same number everywhere). Throws
   /// out_of_memory on every member when one of them has no room, with asked and free sizes.

@@ -8,6 +8,7 @@
 
 #include "comm/direct_memory.h"
 #include "comm/mpi/mpi_call.h"
+#include "comm/mpi/pieces.h"
 #include "comm/wait.h"
 #include "shoal/base/error.h"
 
@@ -16,9 +17,6 @@ namespace shoal::comm::mpi {
 void RemoteAccess::send(Rank world_rank, const Request& request, const void* data) {
   Sending& sending = sending_.emplace_back();
   const std::size_t payload = request.kind == Request::Kind::get ? 0 : request.bytes;
-  if (payload > std::size_t{1} << 30)
-    fail(ErrorCode::unsupported,
-         fmt::format("put of {} bytes between hosts: at most 1 GiB at a time", payload));
   sending.message.resize(sizeof request + payload);
   std::memcpy(sending.message.data(), &request, sizeof request);
   if (payload > 0) std::memcpy(sending.message.data() + sizeof request, data, payload);
@@ -111,20 +109,20 @@ struct Offer {
 };
 
 template <class T>
-std::vector<T> gather(Messenger& messenger, const Group& group, const T& mine) {
+std::vector<T> gather(Transport& transport, const Group& group, const T& mine) {
   std::vector<T> all(static_cast<std::size_t>(group.size()));
   const std::vector<std::int64_t> counts(all.size(), sizeof(T));
-  run_by_messages(messenger, group,
-                  {.pattern = Pattern::all_gather,
-                   .send = {const_cast<T*>(&mine), sizeof(T), DType::uint8},
-                   .recv = {all.data(), static_cast<std::int64_t>(sizeof(T) * all.size()), DType::uint8},
-                   .counts = counts});
+  transport.submit(group,
+                   {.pattern = Pattern::all_gather,
+                    .send = {const_cast<T*>(&mine), sizeof(T), DType::uint8},
+                    .recv = {all.data(), static_cast<std::int64_t>(sizeof(T) * all.size()), DType::uint8},
+                    .counts = counts});
   return all;
 }
 
 }  // namespace
 
-MpiMemory::MpiMemory(Messenger& messenger, RemoteAccess& remote, const Group& group,
+MpiMemory::MpiMemory(Transport& transport, RemoteAccess& remote, const Group& group,
                      const std::vector<std::string>& hosts, std::size_t bytes, std::uint64_t number)
     : remote_(remote),
       world_rank_(group.world_rank),
@@ -135,7 +133,7 @@ MpiMemory::MpiMemory(Messenger& messenger, RemoteAccess& remote, const Group& gr
       peers_(group.world_rank.size()) {
   Offer mine{.asked = bytes, .available = available_memory(), .ok = !memory_.empty()};
   if (mine.ok) mine.handle = memory_.handle();
-  const std::vector<Offer> offers = gather(messenger, group, mine);
+  const std::vector<Offer> offers = gather(transport, group, mine);
   for (Rank r = 0; r < group.size(); ++r) {
     const Offer& offer = offers[static_cast<std::size_t>(r)];
     if (offer.asked != bytes)
@@ -154,7 +152,15 @@ MpiMemory::MpiMemory(Messenger& messenger, RemoteAccess& remote, const Group& gr
     if (r != rank_ && host_of(r) == host_of(rank_))
       peers_[static_cast<std::size_t>(r)] = HostMemory::open(offers[static_cast<std::size_t>(r)].handle);
   remote_.memories[number_] = this;
-  run_by_messages(messenger, group, {.pattern = Pattern::barrier});
+  // All members learn whether any pair of them needs messages: both sides then have to serve them.
+  std::int32_t needs_messages = 0;
+  for (Rank r = 0; r < group.size(); ++r)
+    if (!direct(r)) needs_messages = 1;
+  transport.submit(group, {.pattern = Pattern::all_reduce,
+                           .reduction = Reduction::max,
+                           .send = {&needs_messages, 1, DType::int32},
+                           .recv = {&needs_messages, 1, DType::int32}});
+  remote_.in_use = remote_.in_use || needs_messages != 0;
   memory_.close_file();
 }
 
@@ -166,8 +172,11 @@ std::byte* MpiMemory::direct(Rank peer) {
 
 void MpiMemory::put(Rank peer, std::size_t offset, const void* source, std::size_t bytes) {
   if (std::byte* memory = direct(peer)) return store_put(memory, offset, source, bytes);
-  remote_.send(world_rank_[static_cast<std::size_t>(peer)],
-               {.memory = number_, .offset = offset, .bytes = bytes}, source);
+  for_pieces(bytes, [&](std::size_t begin, std::size_t length) {
+    remote_.send(world_rank_[static_cast<std::size_t>(peer)],
+                 {.memory = number_, .offset = offset + begin, .bytes = length},
+                 static_cast<const std::byte*>(source) + begin);
+  });
 }
 
 void MpiMemory::put_signal(Rank peer, std::size_t offset, const void* source, std::size_t bytes,
@@ -176,14 +185,17 @@ void MpiMemory::put_signal(Rank peer, std::size_t offset, const void* source, st
     store_put(memory, offset, source, bytes);
     return store_signal(memory, signal_offset, value);
   }
-  remote_.send(world_rank_[static_cast<std::size_t>(peer)],
-               {.has_signal = 1,
-                .memory = number_,
-                .offset = offset,
-                .bytes = bytes,
-                .signal_offset = signal_offset,
-                .value = value},
-               source);
+  // The last piece carries the signal; messages of a pair keep their order.
+  for_pieces(bytes, [&](std::size_t begin, std::size_t length) {
+    remote_.send(world_rank_[static_cast<std::size_t>(peer)],
+                 {.has_signal = begin + length == bytes,
+                  .memory = number_,
+                  .offset = offset + begin,
+                  .bytes = length,
+                  .signal_offset = signal_offset,
+                  .value = value},
+                 static_cast<const std::byte*>(source) + begin);
+  });
 }
 
 void MpiMemory::get(Rank peer, std::size_t offset, void* destination, std::size_t bytes) {
@@ -191,8 +203,11 @@ void MpiMemory::get(Rank peer, std::size_t offset, void* destination, std::size_
     if (bytes > 0) std::memcpy(destination, memory + offset, bytes);
     return;
   }
-  remote_.get(world_rank_[static_cast<std::size_t>(peer)],
-              {.memory = number_, .offset = offset, .bytes = bytes}, destination);
+  for_pieces(bytes, [&](std::size_t begin, std::size_t length) {
+    remote_.get(world_rank_[static_cast<std::size_t>(peer)],
+                {.memory = number_, .offset = offset + begin, .bytes = length},
+                static_cast<std::byte*>(destination) + begin);
+  });
 }
 
 // Messages between a pair are served in order, so an answered get of nothing proves all earlier puts.

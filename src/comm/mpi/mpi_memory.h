@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "comm/host_memory.h"
-#include "comm/messenger.h"
 #include "shoal/comm/transport.h"
 
 namespace shoal::comm::mpi {
@@ -44,6 +43,7 @@ class RemoteAccess {
   void drain();
 
   std::map<std::uint64_t, MpiMemory*> memories;
+  bool in_use = false;  // some pair of ranks here cannot map each other's memory
 
  private:
   struct Sending {
@@ -63,7 +63,7 @@ class RemoteAccess {
 class MpiMemory final : public SymmetricMemory {
  public:
   /// Collective over `group`; `number` is the same on all members and unique in each of them.
-  MpiMemory(Messenger& messenger, RemoteAccess& remote, const Group& group,
+  MpiMemory(Transport& transport, RemoteAccess& remote, const Group& group,
             const std::vector<std::string>& hosts, std::size_t bytes, std::uint64_t number);
   ~MpiMemory() override;
 

@@ -10,18 +10,15 @@
 #include <fmt/format.h>
 
 #include "comm/host_memory.h"
-#include "comm/messenger.h"
+#include "comm/message_transport.h"
 #include "comm/module.h"
 #include "comm/mpi/mpi_call.h"
 #include "comm/mpi/mpi_memory.h"
-#include "comm/wait.h"
+#include "comm/mpi/pieces.h"
 #include "shoal/base/error.h"
 
 namespace shoal::comm::mpi {
 namespace {
-
-// One message carries at most this much; longer ones are cut, on both sides alike.
-constexpr std::size_t largest_piece = std::size_t{1} << 30;
 
 std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -35,7 +32,7 @@ std::string library_version() {
   return version;
 }
 
-class MpiTransport final : public Transport, private Messenger {
+class MpiTransport final : public MessageTransport, private Messenger {
  public:
   explicit MpiTransport(const JobOptions&) {
     int initialized = 0;
@@ -44,6 +41,9 @@ class MpiTransport final : public Transport, private Messenger {
     if (owns_mpi_) {
       int provided = 0;
       call(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread", 0);
+      if (provided < MPI_THREAD_FUNNELED)
+        fail(ErrorCode::unsupported,
+             "this MPI gives no thread level above single; Shoal computes with threads");
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // MPICH asks this one for requests
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &world_.rank);
@@ -52,6 +52,10 @@ class MpiTransport final : public Transport, private Messenger {
     call(MPI_Comm_dup(MPI_COMM_WORLD, &put_communicator_), "MPI_Comm_dup", world_.rank);
     MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(put_communicator_, MPI_ERRORS_RETURN);
+    int* largest_tag = nullptr;
+    int has_largest_tag = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest_tag, &has_largest_tag);
+    if (has_largest_tag) largest_tag_ = *largest_tag;
     remote_ = std::make_unique<RemoteAccess>(put_communicator_, world_.rank);
     gather_hosts();
   }
@@ -60,21 +64,15 @@ class MpiTransport final : public Transport, private Messenger {
   std::string library() const override { return library_version(); }
   const World& world() const override { return world_; }
 
-  void submit(const Group& group, const Operation& operation) override {
-    run_by_messages(*this, group, operation);
-  }
-
   std::unique_ptr<SymmetricMemory> allocate(const Group& group, std::size_t bytes) override {
     // The number of an allocation must be new on every member: one above the highest that any has used.
     std::uint64_t number = next_memory_;
-    run_by_messages(*this, group,
-                    {.pattern = Pattern::all_reduce,
-                     .reduction = Reduction::max,
-                     .send = {&number, 1, DType::uint64},
-                     .recv = {&number, 1, DType::uint64}});
+    submit(group, {.pattern = Pattern::all_reduce,
+                   .reduction = Reduction::max,
+                   .send = {&number, 1, DType::uint64},
+                   .recv = {&number, 1, DType::uint64}});
     next_memory_ = number + 1;
-    return std::make_unique<MpiMemory>(static_cast<Messenger&>(*this), *remote_, group, identities_, bytes,
-                                       number);
+    return std::make_unique<MpiMemory>(*this, *remote_, group, identities_, bytes, number);
   }
 
   void open(const Group& group) override {
@@ -102,10 +100,7 @@ class MpiTransport final : public Transport, private Messenger {
     MPI_Finalized(&finalized);
     if (!finalized) MPI_Comm_free(&found->second);
     communicators_.erase(found);
-  }
-
-  void progress() override {
-    if (several_hosts_) remote_->progress();
+    forget(group);
   }
 
   void finalize() override {
@@ -119,21 +114,24 @@ class MpiTransport final : public Transport, private Messenger {
   void abort(int exit_code) noexcept override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
-  void exchange(const Group& group, int tag, std::span<const OutgoingPart> sends,
-                std::span<const IncomingPart> receives) override;
-  [[noreturn]] void explain_failure(int code, const std::vector<MPI_Status>& statuses,
-                                    const std::vector<std::size_t>& receive_bytes) const;
+  Messenger& messenger() override { return *this; }
+  void poll() override {
+    if (remote_->in_use) remote_->progress();
+  }
+  std::unique_ptr<Exchange> start(const Group& group, int tag, std::span<const OutgoingPart> sends,
+                                  std::span<const IncomingPart> receives) override;
+  using MessageTransport::start;
   void gather_hosts();
 
   World world_;
   bool owns_mpi_ = false;
-  bool several_hosts_ = false;
   MPI_Comm communicator_ = MPI_COMM_NULL;
   MPI_Comm put_communicator_ = MPI_COMM_NULL;
   std::map<std::uint64_t, MPI_Comm> communicators_;  // by context
   std::vector<std::string> identities_;              // equal for ranks that can share memory
   std::unique_ptr<RemoteAccess> remote_;
   std::uint64_t next_memory_ = 1;
+  int largest_tag_ = 32767;
 };
 
 void MpiTransport::gather_hosts() {
@@ -150,80 +148,113 @@ void MpiTransport::gather_hosts() {
   };
   world_.host = gather(host_name());
   identities_ = gather(host_identity());
-  several_hosts_ = std::any_of(identities_.begin(), identities_.end(),
-                               [&](const auto& host) { return host != identities_[0]; });
 }
 
-// Testall says only that one of the requests went wrong; its status says which and why.
-void MpiTransport::explain_failure(int code, const std::vector<MPI_Status>& statuses,
-                                   const std::vector<std::size_t>& receive_bytes) const {
-  for (std::size_t i = 0; i < statuses.size(); ++i) {
-    const int error = statuses[i].MPI_ERROR;
-    if (error == MPI_SUCCESS || error == MPI_ERR_PENDING) continue;
-    int error_class = error;
-    MPI_Error_class(error, &error_class);
-    if (error_class == MPI_ERR_TRUNCATE && i < receive_bytes.size())
-      fail(ErrorCode::invalid_argument, fmt::format("recv on rank {} expects {} bytes, but rank {} sent more",
-                                                    world_.rank, receive_bytes[i], statuses[i].MPI_SOURCE));
-    call(error, "MPI_Testall", world_.rank);
-  }
-  call(code, "MPI_Testall", world_.rank);
-  fail(ErrorCode::communication, fmt::format("MPI_Testall failed on rank {}", world_.rank));
-}
-
-void MpiTransport::exchange(const Group& group, int tag, std::span<const OutgoingPart> sends,
-                            std::span<const IncomingPart> receives) {
-  const MPI_Comm communicator = communicators_.at(group.context);
-  const int mpi_tag = tag + 1;  // collectives use 0
-  std::vector<MPI_Request> requests;
-  std::vector<std::size_t> piece_bytes;  // of the receives
-  const auto pieces = [](std::size_t bytes, auto&& each) {
-    std::size_t begin = 0;
-    do {
-      const std::size_t length = std::min(bytes - begin, largest_piece);
-      each(begin, length);
-      begin += length;
-    } while (begin < bytes);
-  };
-  for (const IncomingPart& part : receives)
-    pieces(part.bytes, [&](std::size_t begin, std::size_t length) {
-      piece_bytes.push_back(length);
-      call(MPI_Irecv(static_cast<std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
-                     part.peer, mpi_tag, communicator, &requests.emplace_back()),
-           "MPI_Irecv", world_.rank);
-    });
-  for (const OutgoingPart& part : sends)
-    pieces(part.bytes, [&](std::size_t begin, std::size_t length) {
-      call(MPI_Isend(static_cast<const std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
-                     part.peer, mpi_tag, communicator, &requests.emplace_back()),
-           "MPI_Isend", world_.rank);
-    });
-  std::vector<MPI_Status> statuses(requests.size());
-  const auto all_done = [&] {
-    int done = 0;
-    const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data());
-    if (code != MPI_SUCCESS) explain_failure(code, statuses, piece_bytes);
-    return done != 0;
-  };
-  if (!wait_until(
-          all_done, [this] { progress(); }, default_deadline())) {
-    std::string peers;
+// The requests of one exchange.
+class MpiExchange final : public Exchange {
+ public:
+  MpiExchange(const World& world, const Group& group, MPI_Comm communicator, int tag,
+              std::span<const OutgoingPart> sends, std::span<const IncomingPart> receives)
+      : world_(world) {
     for (const IncomingPart& part : receives) {
-      const auto peer = static_cast<std::size_t>(group.world_rank[static_cast<std::size_t>(part.peer)]);
-      peers += fmt::format("{}{} ({})", peers.empty() ? "" : ", ", peer, world_.host[peer]);
+      peers_.push_back(group.world_rank[static_cast<std::size_t>(part.peer)]);
+      for_pieces(part.bytes, [&](std::size_t begin, std::size_t length) {
+        receive_bytes_.push_back(length);
+        call(MPI_Irecv(static_cast<std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
+                       part.peer, tag, communicator, &requests_.emplace_back()),
+             "MPI_Irecv", world_.rank);
+      });
     }
-    fail(ErrorCode::timeout,
-         fmt::format("rank {} waits for {} s already for one of: rank {}", world_.rank,
-                     default_deadline().count() / 1000, peers.empty() ? "(taking a message)" : peers));
+    for (const OutgoingPart& part : sends)
+      for_pieces(part.bytes, [&](std::size_t begin, std::size_t length) {
+        call(MPI_Isend(static_cast<const std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
+                       part.peer, tag, communicator, &requests_.emplace_back()),
+             "MPI_Isend", world_.rank);
+      });
+    statuses_.resize(requests_.size());
   }
-  for (std::size_t i = 0; i < piece_bytes.size(); ++i) {
-    int length = 0;
-    MPI_Get_count(&statuses[i], MPI_BYTE, &length);
-    if (static_cast<std::size_t>(length) != piece_bytes[i])
-      fail(ErrorCode::invalid_argument,
-           fmt::format("recv on rank {} expects {} bytes, but rank {} sent {}", world_.rank, piece_bytes[i],
-                       statuses[i].MPI_SOURCE, length));
+
+  // Given up, since the job is ending: MPI must not write to buffers that are no longer ours.
+  ~MpiExchange() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (done_ || finalized) return;
+    for (MPI_Request& request : requests_) {
+      if (request == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&request);
+      MPI_Request_free(&request);
+    }
   }
+  MpiExchange(const MpiExchange&) = delete;
+  MpiExchange& operator=(const MpiExchange&) = delete;
+
+  bool done() override {
+    if (done_) return true;
+    int flag = 0;
+    const int code =
+        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &flag, statuses_.data());
+    if (code != MPI_SUCCESS) explain_failure(code);
+    if (flag == 0) return false;
+    done_ = true;
+    check_lengths();
+    return true;
+  }
+
+  std::string waiting_for() const override {
+    std::string ranks;
+    for (const Rank peer : peers_)
+      ranks += fmt::format("{}rank {} ({})", ranks.empty() ? "" : ", ", peer,
+                           world_.host[static_cast<std::size_t>(peer)]);
+    return ranks.empty() ? "a rank that takes no message" : ranks;
+  }
+
+ private:
+  // Testall says only that one of the requests went wrong; its status says which and why.
+  [[noreturn]] void explain_failure(int code) const {
+    for (std::size_t i = 0; i < statuses_.size(); ++i) {
+      const int error = statuses_[i].MPI_ERROR;
+      if (error == MPI_SUCCESS || error == MPI_ERR_PENDING) continue;
+      int error_class = error;
+      MPI_Error_class(error, &error_class);
+      if (error_class == MPI_ERR_TRUNCATE && i < receive_bytes_.size()) refuse(i, "more");
+      call(error, "MPI_Testall", world_.rank);
+    }
+    call(code, "MPI_Testall", world_.rank);
+    fail(ErrorCode::communication, fmt::format("MPI_Testall failed on rank {}", world_.rank));
+  }
+
+  void check_lengths() const {
+    for (std::size_t i = 0; i < receive_bytes_.size(); ++i) {
+      int length = 0;
+      MPI_Get_count(&statuses_[i], MPI_BYTE, &length);
+      if (static_cast<std::size_t>(length) != receive_bytes_[i]) refuse(i, std::to_string(length));
+    }
+  }
+
+  [[noreturn]] void refuse(std::size_t i, const std::string& sent) const {
+    fail(ErrorCode::invalid_argument,
+         fmt::format("recv on rank {} expects {} bytes, but rank {} sent {}", world_.rank, receive_bytes_[i],
+                     statuses_[i].MPI_SOURCE, sent));
+  }
+
+  const World& world_;
+  std::vector<Rank> peers_;                 // that are received from
+  std::vector<std::size_t> receive_bytes_;  // of the first requests, which are the receives
+  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Status> statuses_;
+  bool done_ = false;
+};
+
+// Programs' tags lie above those of collectives (MPI has no negative ones).
+std::unique_ptr<Exchange> MpiTransport::start(const Group& group, int tag,
+                                              std::span<const OutgoingPart> sends,
+                                              std::span<const IncomingPart> receives) {
+  const std::int64_t mpi_tag = std::int64_t{tag} - subset_tag;
+  if (mpi_tag > largest_tag_)
+    fail(ErrorCode::invalid_argument,
+         fmt::format("tag {} is above {}, the largest that this MPI allows", tag, largest_tag_ + subset_tag));
+  return std::make_unique<MpiExchange>(world_, group, communicators_.at(group.context),
+                                       static_cast<int>(mpi_tag), sends, receives);
 }
 
 std::unique_ptr<Transport> create(const JobOptions& options) {

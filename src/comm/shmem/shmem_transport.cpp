@@ -15,6 +15,7 @@
 #include "comm/direct_memory.h"
 #include "comm/host_memory.h"
 #include "comm/mailbox.h"
+#include "comm/message_transport.h"
 #include "comm/module.h"
 #include "comm/shmem/symmetric_heap.h"
 #include "comm/wait.h"
@@ -93,18 +94,19 @@ void prepare_environment(std::size_t heap_bytes) {
   setenv("OMPI_MCA_osc", "^rdma", 0);                    // else shmem_finalize crashes in Open MPI 4.1
 }
 
-class ShmemTransport final : public Transport {
+class ShmemTransport final : public MessageTransport {
  public:
   explicit ShmemTransport(const JobOptions& options) {
-    const int expected_size = read_launch_environment().size;
     // Room for rounding each of some hundred allocations to whole cache lines.
-    const std::size_t arena_bytes = options.symmetric_bytes + Mailbox::footprint(expected_size) + 65536;
+    const auto arena_bytes = [&](int size) {
+      return options.symmetric_bytes + Mailbox::footprint(size) + 65536;
+    };
     const int* initialized = library_symbol<int>("oshmem_shmem_initialized");
     owns_shmem_ = !initialized || *initialized == 0;
-    if (owns_shmem_) start_library(arena_bytes + heap_overhead);
+    if (owns_shmem_) start_library(arena_bytes(read_launch_environment().size) + heap_overhead);
     world_.rank = shmem_my_pe();
     world_.size = shmem_n_pes();
-    make_arena(arena_bytes);
+    make_arena(arena_bytes(world_.size));
     progress_library_ = library_symbol<void()>("opal_progress");
     gather_hosts();
   }
@@ -113,19 +115,9 @@ class ShmemTransport final : public Transport {
   std::string library() const override { return library_version(); }
   const World& world() const override { return world_; }
 
-  void submit(const Group& group, const Operation& operation) override {
-    run_by_messages(*mailbox_, group, operation);
-  }
-
   std::unique_ptr<SymmetricMemory> allocate(const Group& group, std::size_t bytes) override;
   void open(const Group&) override {}
-  void close(const Group&) noexcept override {}
-
-  // Between hosts nothing moves by itself over TCP: a PE sees incoming puts only within library calls,
-  // and none of the standard's polls makes progress.
-  void progress() override {
-    if (several_hosts_ && progress_library_) progress_library_();
-  }
+  void close(const Group& group) noexcept override { forget(group); }
 
   void finalize() override {
     mailbox_.reset();
@@ -139,6 +131,14 @@ class ShmemTransport final : public Transport {
  private:
   // The library's own bookkeeping within the symmetric heap, with room to spare.
   static constexpr std::size_t heap_overhead = std::size_t{1} << 20;
+
+  Messenger& messenger() override { return *mailbox_; }
+  // Between hosts nothing moves by itself over TCP: a PE sees incoming puts only within library calls,
+  // and none of the standard's polls makes progress.
+  void poll() override {
+    if (several_hosts_ && progress_library_) progress_library_();
+    if (mailbox_) mailbox_->advance();
+  }
 
   void start_library(std::size_t heap_bytes);
   void make_arena(std::size_t bytes);
@@ -169,9 +169,9 @@ void ShmemTransport::make_arena(std::size_t bytes) {
   arena_.base = static_cast<std::byte*>(shmem_align(64, bytes));
   if (!arena_.base)
     fail(ErrorCode::out_of_memory,
-         fmt::format(
-             "symmetric heap: {} bytes are needed on each PE, which SHMEM_SYMMETRIC_SIZE={} does not give",
-             bytes, std::getenv("SHMEM_SYMMETRIC_SIZE") ? std::getenv("SHMEM_SYMMETRIC_SIZE") : ""));
+         fmt::format("symmetric heap: {} bytes are needed on each PE, more than there are: set "
+                     "SHMEM_SYMMETRIC_SIZE and SHMEM_SYMMETRIC_HEAP_SIZE to at least {}",
+                     bytes, bytes + heap_overhead));
   arena_.heap = SymmetricHeap(bytes);
   for (int pe = 0; pe < world_.size; ++pe)
     arena_.direct.push_back(pe == world_.rank ? arena_.base
@@ -185,8 +185,7 @@ void ShmemTransport::make_arena(std::size_t bytes) {
   shmem_barrier_all();
   arena_.heap.take(0, mailbox_bytes);
   world_.host.assign(static_cast<std::size_t>(world_.size), "?");
-  mailbox_ = std::make_unique<Mailbox>(std::make_unique<ShmemMemory>(arena_, everybody, 0), world_,
-                                       [this] { progress(); });
+  mailbox_ = std::make_unique<Mailbox>(std::make_unique<ShmemMemory>(arena_, everybody, 0), world_);
   several_hosts_ = std::count(arena_.direct.begin(), arena_.direct.end(), nullptr) > 0;
 }
 

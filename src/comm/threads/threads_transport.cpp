@@ -14,6 +14,7 @@
 #include "comm/direct_memory.h"
 #include "comm/host_memory.h"
 #include "comm/mailbox.h"
+#include "comm/message_transport.h"
 #include "comm/wait.h"
 #include "shoal/base/error.h"
 
@@ -97,7 +98,7 @@ class Job {
 
 namespace {
 
-class ThreadsTransport final : public Transport {
+class ThreadsTransport final : public MessageTransport {
  public:
   ThreadsTransport(std::shared_ptr<Job> job, Rank rank) : job_(std::move(job)) {
     world_.rank = rank;
@@ -106,18 +107,12 @@ class ThreadsTransport final : public Transport {
     Group everybody;
     everybody.rank = rank;
     for (Rank r = 0; r < world_.size; ++r) everybody.world_rank.push_back(r);
-    mailbox_ = std::make_unique<Mailbox>(allocate(everybody, Mailbox::footprint(world_.size)), world_,
-                                         [this] { progress(); });
+    mailbox_ = std::make_unique<Mailbox>(allocate(everybody, Mailbox::footprint(world_.size)), world_);
   }
 
   std::string_view name() const override { return "threads"; }
   std::string library() const override { return "threads of one process"; }
   const World& world() const override { return world_; }
-
-  void submit(const Group& group, const Operation& operation) override {
-    progress();
-    run_by_messages(*mailbox_, group, operation);
-  }
 
   std::unique_ptr<SymmetricMemory> allocate(const Group& group, std::size_t bytes) override {
     const std::shared_ptr<Block> block = job_->find_block(group, allocations_[group.context]++);
@@ -147,15 +142,21 @@ class ThreadsTransport final : public Transport {
   }
 
   void open(const Group&) override {}
-  void close(const Group& group) noexcept override { allocations_.erase(group.context); }
-
-  void progress() override {
-    if (job_->stopped()) fail(ErrorCode::aborted, "another rank has failed");
+  void close(const Group& group) noexcept override {
+    allocations_.erase(group.context);
+    forget(group);
   }
+
   void finalize() override {}
   void abort(int) noexcept override { job_->stop(); }
 
  private:
+  Messenger& messenger() override { return *mailbox_; }
+  void poll() override {
+    if (job_->stopped()) fail(ErrorCode::aborted, "another rank has failed");
+    if (mailbox_) mailbox_->advance();
+  }
+
   std::shared_ptr<Job> job_;
   World world_;
   std::map<std::uint64_t, std::uint64_t> allocations_;  // so far, by context
