@@ -12,6 +12,8 @@
 
 #include "interrupt.h"
 #include "launch.h"
+#include "model_setup.h"
+#include "shoal/base/error.h"
 
 namespace shoal::app {
 namespace {
@@ -49,15 +51,9 @@ class LineReader {
   bool at_end_ = false;
 };
 
-void show(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
-
 }  // namespace
 
-void converse(infer::Engine& engine, const infer::Tokenizer&, const infer::ChatTemplate& chat,
-              const RunOptions& options, const Answer& answer) {
+void converse(Generation generation, const infer::ChatTemplate& chat, const RunOptions& options) {
   const bool terminal = stdout_is_terminal();
   if (terminal) show("Type a message; /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an answer.\n");
   LineReader lines;
@@ -68,8 +64,14 @@ void converse(infer::Engine& engine, const infer::Tokenizer&, const infer::ChatT
     if (!line || *line == "/exit") break;
     if (line->empty()) continue;
     if (*line == "/reset") {
-      engine.truncate(0);
+      generation.reset();
       started = false;
+      continue;
+    }
+    try {
+      check_utf8(*line, "this message");
+    } catch (const Error& error) {
+      fmt::print(stderr, "shoal: {}\n", error.what());
       continue;
     }
     const infer::Message message{infer::Role::user, *line};
@@ -82,14 +84,14 @@ void converse(infer::Engine& engine, const infer::Tokenizer&, const infer::ChatT
       messages.push_back(message);
       tokens = chat.encode(messages);
     }
-    if (static_cast<std::int64_t>(tokens.size()) >= engine.context() - engine.position()) {
+    if (std::ssize(tokens) >= generation.room()) {
       fmt::print(stderr,
                  "shoal: the message has {} tokens, but only {} of the context's {} positions are free: "
                  "/reset begins anew\n",
-                 tokens.size(), engine.context() - engine.position(), engine.context());
+                 tokens.size(), generation.room(), generation.context());
       continue;
     }
-    ended = answer(tokens, show);
+    ended = generation.answer(tokens, false, show);
     started = true;
     show("\n");
     clear_interrupt();

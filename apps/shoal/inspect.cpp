@@ -20,7 +20,7 @@ int plan_command(const PlanCommand& o) {
   options.pes = o.pes;
   options.kv_format = infer::kv_format_from_string(o.kv_format);
   options.chunk_tokens = o.chunk;
-  options.memory = parse_sizes(o.memory, "--memory");
+  if (!o.memory.empty()) options.memory = parse_sizes(o.memory, "--memory");
   const infer::ModelConfig config = infer::read_config(file);
   options.context = context_for(config, o.context, o.has_context);
   const infer::Plan plan = infer::make_plan(file, config, options);

@@ -134,24 +134,33 @@ class Supervisor {
   Supervisor(pid_t job, int job_input) : job_(job), job_input_(job_input) {}
 
   int wait() {
-    bool input_open = true;
     for (;;) {
       if (const auto code = exit_code()) return *code;
       handle_signals();
-      pollfd input{STDIN_FILENO, POLLIN, 0};
-      if (poll(&input, input_open ? 1 : 0, 20) <= 0 || input.revents == 0) continue;
-      char block[4096];
-      const ssize_t n = read(STDIN_FILENO, block, sizeof block);
-      if (n > 0) {
-        input_open = write(job_input_, block, static_cast<std::size_t>(n)) == n;
-      } else if (n == 0 || errno != EINTR) {
-        input_open = false;
-      }
-      if (!input_open) close(job_input_);
+      pass_input();
     }
   }
 
  private:
+  // What is typed goes to the job; without an input that is wanted, this only waits for a moment.
+  void pass_input() {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (poll(&input, job_input_ >= 0 ? 1 : 0, 20) <= 0 || input.revents == 0) return;
+    char block[4096];
+    const ssize_t n = read(STDIN_FILENO, block, sizeof block);
+    if (n < 0 && errno == EINTR) return;
+    bool open = n > 0;
+    for (ssize_t done = 0; open && done < n;) {
+      const ssize_t written = write(job_input_, block + done, static_cast<std::size_t>(n - done));
+      if (written > 0) done += written;
+      open = written > 0 || errno == EINTR;
+      if (written < 0 && errno == EINTR) handle_signals();
+    }
+    if (open) return;
+    close(job_input_);
+    job_input_ = -1;
+  }
+
   bool has_children() const {
     std::ifstream file(fmt::format("/proc/{}/task/{}/children", job_, job_));
     int first = 0;
@@ -170,6 +179,8 @@ class Supervisor {
     if (code > 128 && code < 128 + NSIG)
       fmt::print(stderr, "shoal: a PE was ended by signal {} ({}), and the job with it{}\n", code - 128,
                  strsignal(code - 128), code == 128 + SIGKILL ? "; was its host out of memory?" : "");
+    else if (code > 1)
+      fmt::print(stderr, "shoal: the launcher ended with code {}\n", code);
     return code;
   }
 
@@ -195,20 +206,23 @@ class Supervisor {
   }
 
   pid_t job_;
-  int job_input_;
+  int job_input_;  // -1: closed, or never wanted
   bool ending_ = false;
   std::chrono::steady_clock::time_point last_interrupt_{}, ended_at_{};
 };
 
 }  // namespace
 
-bool supervised() { return std::getenv(stderr_variable) != nullptr; }
 bool stderr_is_terminal() { return terminal(stderr_variable, STDERR_FILENO); }
 bool stdout_is_terminal() { return terminal(stdout_variable, STDOUT_FILENO); }
 
 int launch_job(const RunOptions& options, const std::string& transport,
                const std::vector<std::string>& arguments) {
   const std::vector<std::string> line = command_line(options, find_launcher(transport), transport, arguments);
+  if (!options.hostfile.empty() && access(options.hostfile.c_str(), R_OK) != 0)
+    fail(ErrorCode::io, fmt::format("--hostfile {}: {}", options.hostfile, std::strerror(errno)));
+  // Standard input stays with whoever called us, unless it is for the job.
+  const bool wants_input = options.chat || options.prompt_file == "-";
   int input[2];
   if (pipe(input) != 0) fail(ErrorCode::io, fmt::format("pipe: {}", std::strerror(errno)));
   struct sigaction action {};
@@ -226,7 +240,8 @@ int launch_job(const RunOptions& options, const std::string& transport,
     become(line, input[0], supervisor);
   }
   close(input[0]);
-  return Supervisor(job, input[1]).wait();
+  if (!wants_input) close(input[1]);
+  return Supervisor(job, wants_input ? input[1] : -1).wait();
 }
 
 }  // namespace shoal::app

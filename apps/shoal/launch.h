@@ -10,9 +10,8 @@
 
 namespace shoal::app {
 
-/// True when this process was started by launch_job: standard output and error of PE 0 end in the
-/// supervisor's terminal if `terminal`.
-bool supervised();
+/// Whether standard error and output end in a terminal: of this process, or of the supervisor that
+/// launch_job left beside the job.
 bool stderr_is_terminal();
 bool stdout_is_terminal();
 

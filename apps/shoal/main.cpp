@@ -16,6 +16,8 @@ namespace {
 
 using namespace shoal;
 
+std::string not_empty(const std::string& value) { return value.empty() ? "a value is missing" : ""; }
+
 void add_memory_options(CLI::App& command, std::int64_t& context, std::string& kv_format,
                         std::int64_t& chunk) {
   command
@@ -48,7 +50,8 @@ void add_run(CLI::App& app, app::RunOptions& o) {
       ->check(CLI::Range(1, 4096));
   run.add_option("--predict", o.predict, "Tokens to generate at most")->check(CLI::NonNegativeNumber);
   add_memory_options(run, o.context, o.kv_format, o.chunk);
-  run.add_option("--memory", o.memory, "Memory a PE may use: one size, or one for each PE (8G, or 8G,4G,4G)");
+  run.add_option("--memory", o.memory, "Memory a PE may use: one size, or one for each PE (8G, or 8G,4G,4G)")
+      ->check(not_empty);
   run.add_flag("--force", o.force, "Run although the plan does not fit --memory");
   run.add_option("--temp", o.sampling.temperature, "Temperature (0: greedy)")->capture_default_str();
   run.add_option("--top-k", o.sampling.top_k, "Sample from the k likeliest tokens (0: all)")
@@ -76,7 +79,8 @@ void add_plan(CLI::App& app, app::PlanCommand& o) {
   plan.add_option("-n,--pes", o.pes, "Processing elements")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  plan.add_option("--memory", o.memory, "Memory of a PE: one size, or one for each PE (8G, or 8G,4G,4G)");
+  plan.add_option("--memory", o.memory, "Memory of a PE: one size, or one for each PE (8G, or 8G,4G,4G)")
+      ->check(not_empty);
   add_memory_options(plan, o.context, o.kv_format, o.chunk);
   plan.add_flag("--json", o.json, "Print JSON");
 }

@@ -71,7 +71,7 @@ ModelSetup set_up(const RunOptions& options, int pes, int threads) {
   plan.context = context_for(config, options.context, options.has_context);
   plan.kv_format = infer::kv_format_from_string(options.kv_format);
   plan.chunk_tokens = options.chunk;
-  plan.memory = parse_sizes(options.memory, "--memory");
+  if (!options.memory.empty()) plan.memory = parse_sizes(options.memory, "--memory");
   if (options.force && !plan.memory.empty()) {
     // Shares as asked, but no limit.
     for (const std::uint64_t bytes : plan.memory) plan.shares.push_back(static_cast<double>(bytes));
@@ -82,15 +82,18 @@ ModelSetup set_up(const RunOptions& options, int pes, int threads) {
   return {std::move(file), std::move(config), std::move(made)};
 }
 
+void check_utf8(const std::string& text, const std::string& where) {
+  if (const auto offset = invalid_utf8(text))
+    fail(ErrorCode::invalid_argument,
+         fmt::format("{}: byte {} (0x{:02x}) is not valid UTF-8; convert the text first", where, *offset,
+                     static_cast<unsigned char>(text[*offset])));
+}
+
 std::string read_prompt(const RunOptions& options) {
   if (options.has_prompt && !options.prompt_file.empty())
     fail(ErrorCode::invalid_argument, "give either -p or --file, not both");
   const std::string text = options.prompt_file.empty() ? options.prompt : read_all(options.prompt_file);
-  if (const auto offset = invalid_utf8(text))
-    fail(ErrorCode::invalid_argument,
-         fmt::format("{}: byte {} (0x{:02x}) is not valid UTF-8; convert the text first",
-                     options.prompt_file.empty() ? "-p" : "--file " + options.prompt_file, *offset,
-                     static_cast<unsigned char>(text[*offset])));
+  check_utf8(text, options.prompt_file.empty() ? "-p" : "--file " + options.prompt_file);
   return text;
 }
 

@@ -9,7 +9,6 @@
 #include "shoal/infer/model_config.h"
 #include "shoal/infer/model_file.h"
 #include "shoal/infer/plan.h"
-#include "shoal/infer/tokenizer.h"
 
 namespace shoal::app {
 
@@ -25,6 +24,9 @@ std::int64_t context_for(const infer::ModelConfig& config, std::int64_t asked, b
 
 /// Opens the model and plans it for `pes` PEs with `threads` compute threads each. Throws Error.
 ModelSetup set_up(const RunOptions& options, int pes, int threads);
+
+/// Throws Error naming `where` and the byte when `text` is not UTF-8.
+void check_utf8(const std::string& text, const std::string& where);
 
 /// The text of -p or --file. Throws Error (io, invalid UTF-8 is named with its byte offset).
 std::string read_prompt(const RunOptions& options);

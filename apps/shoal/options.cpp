@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 
 #include "shoal/base/error.h"
 
@@ -30,8 +30,11 @@ std::uint64_t parse_size(const std::string& text, const std::string& option) {
 
 std::vector<std::uint64_t> parse_sizes(const std::string& text, const std::string& option) {
   std::vector<std::uint64_t> sizes;
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) sizes.push_back(parse_size(part, option));
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    sizes.push_back(parse_size(text.substr(begin, end - begin), option));
+    begin = end + 1;
+  }
   return sizes;
 }
 

@@ -11,6 +11,7 @@
 
 #include "chat.h"
 #include "commands.h"
+#include "generation.h"
 #include "interrupt.h"
 #include "launch.h"
 #include "model_setup.h"
@@ -58,7 +59,7 @@ Placement place(const RunOptions& o) {
     fail(ErrorCode::invalid_argument,
          "--hostfile needs -n N and --transport mpi or shmem, outside a launcher");
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int on_this_host = p.transport == "threads" ? p.pes : launched ? p.environment.local_size : p.pes;
+  const int on_this_host = launched ? p.environment.local_size : p.pes;
   p.threads = o.threads > 0 ? o.threads : std::max(1, cores / std::max(1, on_this_host));
   return p;
 }
@@ -81,85 +82,28 @@ void check_options(const RunOptions& o) {
     fail(ErrorCode::invalid_argument, "give a prompt with -p or --file, or --chat for a conversation");
   if (o.chat && (o.has_prompt || !o.prompt_file.empty()))
     fail(ErrorCode::invalid_argument, "--chat reads what you type: leave out -p and --file");
+  if (!o.system.empty() && !o.chat)
+    fail(ErrorCode::invalid_argument, "--system is for --chat: put it into the prompt instead");
+  check_utf8(o.system, "--system");
   if (o.chat && o.json) fail(ErrorCode::invalid_argument, "--json is for one prompt, not for --chat");
   check_sampling(o.sampling);
 }
 
-// The text generation of PE 0.
-class Generation {
- public:
-  Generation(infer::Engine& engine, const infer::Tokenizer& tokenizer, const RunOptions& options,
-             RunSummary& summary)
-      : engine_(engine), tokenizer_(tokenizer), options_(options), summary_(summary) {}
-
-  /// Feeds `prompt`, then generates until an end token, the limit, the end of the context or Ctrl-C.
-  /// Calls `emit` with pieces of text as they become complete; `continues` says that the text goes on
-  /// where the prompt ends (its first space counts then). Returns true when the model ended the text
-  /// itself; the end token has then not been fed.
-  bool answer(std::span<const infer::Token> prompt, bool continues,
-              const std::function<void(const std::string&)>& emit);
-
- private:
-  bool is_end(infer::Token token) const { return !options_.ignore_end && tokenizer_.is_end(token); }
-  infer::Engine& engine_;
-  const infer::Tokenizer& tokenizer_;
-  const RunOptions& options_;
-  RunSummary& summary_;
-};
-
-bool Generation::answer(std::span<const infer::Token> prompt, bool continues,
-                        const std::function<void(const std::string&)>& emit) {
-  infer::StreamDecoder decoder(tokenizer_);
-  if (continues)
-    for (const infer::Token token : prompt) decoder.push(token);
-  summary_.finish = "length";
-  auto start = Clock::now();
-  infer::Token next = engine_.feed(prompt);
-  summary_.prompt_tokens += static_cast<std::int64_t>(prompt.size());
-  summary_.prompt_s += seconds_since(start);
-  if (options_.predict == 0) return false;
-  start = Clock::now();
-  std::int64_t generated = 0;
-  bool ended = false;
-  for (;;) {
-    if (is_end(next)) {
-      summary_.finish = "end";
-      ended = true;
-      break;
-    }
-    summary_.tokens.push_back(next);
-    ++generated;
-    emit(decoder.push(next));
-    if (options_.predict >= 0 && generated >= options_.predict) break;
-    if (engine_.position() >= engine_.context()) break;
-    if (interrupted()) {
-      summary_.finish = "interrupted";
-      break;
-    }
-    next = engine_.feed(std::span(&next, 1));
-  }
-  summary_.generate_s += seconds_since(start);
-  emit(decoder.finish());
-  return ended;
-}
-
 void complete_prompt(infer::Engine& engine, const infer::Tokenizer& tokenizer,
                      const std::vector<infer::Token>& prompt, const RunOptions& o, RunSummary& summary) {
-  if (!o.json) std::fputs(o.prompt_file.empty() ? o.prompt.c_str() : "", stdout);
   Generation generation(engine, tokenizer, o, summary);
   const auto emit = [&](const std::string& text) {
     summary.text += text;
-    if (o.json) return;
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
+    if (!o.json) show(text);
   };
+  if (!o.json && o.prompt_file.empty()) show(o.prompt);
   try {
     generation.answer(prompt, true, emit);
   } catch (...) {
-    if (!o.json) emit("\n");  // the message begins a line
+    if (!o.json) show("\n");  // the message begins a line
     throw;
   }
-  if (!o.json) std::fputs("\n", stdout);
+  if (!o.json) show("\n");
 }
 
 // What PE 0 checks before it drives: everything about the text that can be wrong.
@@ -217,9 +161,7 @@ int job_body(comm::Communicator& world, const RunOptions& o, const Placement& pl
   summary.load_s = seconds_since(start);
   if (world.rank() == 0) {
     if (chat)
-      converse(engine, *tokenizer, *chat, o, [&](std::span<const infer::Token> tokens, const auto& emit) {
-        return Generation(engine, *tokenizer, o, summary).answer(tokens, false, emit);
-      });
+      converse(Generation(engine, *tokenizer, o, summary), *chat, o);
     else
       complete_prompt(engine, *tokenizer, prompt, o, summary);
     engine.stop();

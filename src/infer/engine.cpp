@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -20,12 +21,59 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A pair of neighbours in the pipeline and what they put into each other's segments.
+class Link {
+ public:
+  Link(comm::Communicator& communicator, int low, int high, std::size_t half_bytes)
+      : pair_(communicator.subset(std::array{low, high})),
+        other_(1 - pair_.rank()),
+        half_bytes_(half_bytes),
+        data_(pair_, 2 * half_bytes),
+        credits_(pair_, 0) {}
+
+  /// The half that holds the next message, once it is there. Throws timeout unless `forever`.
+  std::byte* receive(bool forever) {
+    if (forever)
+      data_.wait_forever(other_, received_ + 1);
+    else
+      data_.wait(other_, received_ + 1);
+    return data_.from(other_).data() + received_++ % 2 * half_bytes_;
+  }
+  /// Tells the sender that everything received so far may be written over.
+  void acknowledge() { credits_.signal(other_, received_); }
+
+  /// Whether send() has to wait for an acknowledgement.
+  bool full() const { return sent_ >= taken_ + 2; }
+  void wait_for_room() {
+    credits_.wait(other_, sent_ - 1);
+    taken_ = sent_ - 1;
+  }
+  void send(const std::byte* half, std::size_t bytes) {
+    data_.put(other_, sent_ % 2 * half_bytes_, View<const std::byte>(half, bytes), sent_ + 1);
+    ++sent_;
+  }
+  /// The other side is known to have taken everything.
+  void drained() { taken_ = sent_; }
+
+  void flush() {
+    data_.flush();
+    credits_.flush();
+  }
+
+ private:
+  comm::Communicator pair_;
+  int other_;
+  std::size_t half_bytes_;
+  comm::SymmetricSegments<std::byte> data_;     // two halves, used in turn
+  comm::SymmetricSegments<std::byte> credits_;  // signals alone
+  std::uint64_t sent_ = 0, taken_ = 0, received_ = 0;
+};
+
 }  // namespace
 
 std::size_t Engine::symmetric_bytes(const Plan& plan) {
-  const auto pes = static_cast<int>(plan.pes.size());
-  const std::size_t data = segment_bytes(plan.options.chunk_tokens, plan.config.width);
-  return comm::SegmentMemory::footprint(pes, data) + comm::SegmentMemory::footprint(pes, 0);
+  return infer::symmetric_bytes(static_cast<int>(plan.pes.size()), plan.options.chunk_tokens,
+                                plan.config.width);
 }
 
 class Engine::State {
@@ -34,23 +82,15 @@ class Engine::State {
         const tensor::KernelSet& kernels, const SamplerOptions& sampling)
       : comm_(communicator),
         plan_(plan),
-        mine_(plan.pes.at(static_cast<std::size_t>(communicator.rank()))),
+        mine_(plan_.pes.at(static_cast<std::size_t>(communicator.rank()))),
         half_(plan.options.chunk_tokens, plan.config.width),
-        segments_(comm_, 2 * half_.bytes),
-        credits_(comm_, 0),
-        kv_(plan.config, mine_.layers(), plan.options.context, plan.options.kv_format),
-        stage_(plan.config, weights, kv_, kernels, team, plan.options.chunk_tokens),
+        stop_(comm_, 0),
+        kv_(plan_.config, mine_.layers(), plan.options.context, plan.options.kv_format),
+        stage_(plan_.config, weights, kv_, kernels, team, plan.options.chunk_tokens),
         sampler_(sampling),
-        buffer_(half_.bytes),
-        sent_(plan.pes.size()),
-        taken_(plan.pes.size()),
-        received_(plan.pes.size()) {
+        buffer_(half_.bytes) {
     if (mine_.has_output) logits_.resize(static_cast<std::size_t>(plan.config.vocabulary));
-    const auto place = std::find(plan.pipeline.begin(), plan.pipeline.end(), comm_.rank());
-    if (place != plan.pipeline.end()) {
-      if (place != plan.pipeline.begin()) previous_ = *std::prev(place);
-      if (std::next(place) != plan.pipeline.end()) next_ = *std::next(place);
-    }
+    link_up();
     report_.pe = comm_.rank();
     report_.layer_begin = static_cast<std::int32_t>(mine_.layer_begin);
     report_.layer_end = static_cast<std::int32_t>(mine_.layer_end);
@@ -61,7 +101,7 @@ class Engine::State {
   }
 
   // The driver's side.
-  Token feed(std::span<const Token> tokens);
+  Token feed(std::span<const Token> tokens, const std::function<bool()>& stop);
   void truncate(std::int64_t length);
   void stop();
   // Everybody else's.
@@ -93,8 +133,10 @@ class Engine::State {
   }
 
   void forget(std::int64_t length);
-  std::byte* receive(int peer, bool forever);
-  void send(int peer, const std::byte* half, std::size_t bytes);
+  void link_up();
+  void check_tokens(std::span<const Token> tokens) const;
+  std::byte* receive(Link& link, bool forever);
+  void send(Link& link, const std::byte* half, std::size_t bytes);
   void forward(std::byte* half);
   Token sample(std::span<const float> hidden, std::int64_t next_position);
   void deliver(std::byte* half);
@@ -102,21 +144,19 @@ class Engine::State {
   void process_chunk(std::byte* half);
 
   comm::Communicator comm_;
-  const Plan& plan_;
+  const Plan plan_;
   const PePlan& mine_;
   HalfLayout half_;
-  comm::SymmetricSegments<std::byte> segments_;
-  comm::SymmetricSegments<std::byte> credits_;  // signals alone: chunks that have been taken
+  comm::SymmetricSegments<std::byte> stop_;  // PE 0's signal to PEs outside the pipeline
+  std::shared_ptr<Link> previous_, next_;    // neighbours in the pipeline
+  std::shared_ptr<Link> answers_;            // between the last PE of the pipeline and PE 0
   KvCache kv_;
   Stage stage_;
   Sampler sampler_;
   std::vector<float> logits_;
-  std::vector<std::byte> buffer_;       // PE 0 makes its chunks here, in the form of a half
-  std::optional<int> previous_, next_;  // neighbours in the pipeline
+  std::vector<std::byte> buffer_;  // PE 0 makes its chunks here, in the form of a half
   std::int64_t position_ = 0;
   bool drained_ = true;  // PE 0: an answer has come round since the last message was sent
-  // Messages so far: to each peer, of these surely taken by it, and from each peer.
-  std::vector<std::uint64_t> sent_, taken_, received_;
   PeReport report_;
 };
 
@@ -126,32 +166,34 @@ void Engine::State::forget(std::int64_t length) {
   if (mine_.has_output) sampler_.truncate(length);
 }
 
-// Waits for the next message of `peer` and returns the half of its segment that holds it.
-std::byte* Engine::State::receive(int peer, bool forever) {
-  std::uint64_t& count = received_[static_cast<std::size_t>(peer)];
+// Every PE links to its neighbours from the front to the back; the ends of a pipeline of two share a link.
+void Engine::State::link_up() {
+  const std::vector<int>& pipeline = plan_.pipeline;
+  const auto place = std::ranges::find(pipeline, comm_.rank());
+  if (place == pipeline.end() || pipeline.size() == 1) return;
+  const auto link = [&](int low, int high) { return std::make_shared<Link>(comm_, low, high, half_.bytes); };
+  if (place != pipeline.begin()) previous_ = link(*std::prev(place), *place);
+  if (std::next(place) != pipeline.end()) next_ = link(*place, *std::next(place));
+  if (pipeline.size() == 2)
+    answers_ = next_ ? next_ : previous_;
+  else if (!previous_ || !next_)
+    answers_ = link(pipeline.front(), pipeline.back());
+}
+
+std::byte* Engine::State::receive(Link& link, bool forever) {
   const auto start = Clock::now();
-  if (forever)
-    segments_.wait_forever(peer, count + 1);
-  else
-    segments_.wait(peer, count + 1);
-  std::byte* half = segments_.from(peer).data() + count % 2 * half_.bytes;
-  ++count;
-  const MessageHeader header = header_of(half);
-  if (!header.begins) report_.wait_s += std::chrono::duration<double>(Clock::now() - start).count();
+  std::byte* half = link.receive(forever);
+  if (!header_of(half).begins) report_.wait_s += std::chrono::duration<double>(Clock::now() - start).count();
   return half;
 }
 
-// Puts the first `bytes` of a half into the segment at `peer`, as soon as that half is free there.
-void Engine::State::send(int peer, const std::byte* half, std::size_t bytes) {
-  const auto at = static_cast<std::size_t>(peer);
-  if (sent_[at] >= taken_[at] + 2) {
+void Engine::State::send(Link& link, const std::byte* half, std::size_t bytes) {
+  if (link.full()) {
     const auto start = Clock::now();
-    credits_.wait(peer, sent_[at] - 1);
+    link.wait_for_room();
     report_.wait_s += std::chrono::duration<double>(Clock::now() - start).count();
-    taken_[at] = sent_[at] - 1;
   }
-  segments_.put(peer, sent_[at] % 2 * half_.bytes, View<const std::byte>(half, bytes), sent_[at] + 1);
-  ++sent_[at];
+  link.send(half, bytes);
   ++report_.messages;
   report_.sent_bytes += bytes;
 }
@@ -170,7 +212,7 @@ void Engine::State::process_chunk(std::byte* half) {
 void Engine::State::forward(std::byte* half) {
   const MessageHeader header = header_of(half);
   if (next_) {
-    if (header.drained) taken_[static_cast<std::size_t>(*next_)] = sent_[static_cast<std::size_t>(*next_)];
+    if (header.drained) next_->drained();
     send(*next_, half, half_.hidden + static_cast<std::size_t>(header.tokens) * width() * sizeof(float));
   } else if (header.kind == MessageKind::chunk && header.wants_next && comm_.rank() != 0) {
     deliver(half);
@@ -183,17 +225,17 @@ void Engine::State::deliver(std::byte* half) {
   const auto last = static_cast<std::size_t>(header.tokens - 1);
   const std::span<float> state = hidden(half, last + 1).subspan(last * width());
   MessageHeader answer;
-  taken_[0] = sent_[0];  // PE 0 took the answer before, or it would not have asked again
+  answers_->drained();  // PE 0 took the answer before, or it would not have asked again
   if (mine_.has_output) {
     answer.kind = MessageKind::token;
     answer.sampled = sample(state, header.position + header.tokens);
-    send(0, reinterpret_cast<const std::byte*>(&answer), sizeof answer);
+    send(*answers_, reinterpret_cast<const std::byte*>(&answer), sizeof answer);
   } else {
     answer.tokens = 1;
     answer.position = header.position + header.tokens - 1;
     std::memcpy(buffer_.data(), &answer, sizeof answer);
     std::ranges::copy(state, hidden(buffer_.data(), 1).begin());
-    send(0, buffer_.data(), half_.hidden + width() * sizeof(float));
+    send(*answers_, buffer_.data(), half_.hidden + width() * sizeof(float));
   }
 }
 
@@ -210,28 +252,37 @@ Token Engine::State::collect(std::int64_t next_position) {
     const auto tokens = static_cast<std::size_t>(header_of(buffer_.data()).tokens);
     return sample(hidden(buffer_.data(), tokens).subspan((tokens - 1) * width()), next_position);
   }
-  std::byte* half = receive(plan_.pipeline.back(), false);
+  std::byte* half = receive(*answers_, false);
   drained_ = true;
   const MessageHeader header = header_of(half);
   if (header.kind == MessageKind::token) return header.sampled;
   return sample(hidden(half, 1), next_position);
 }
 
-Token Engine::State::feed(std::span<const Token> tokens) {
+void Engine::State::check_tokens(std::span<const Token> tokens) const {
   if (tokens.empty()) fail(ErrorCode::invalid_argument, "nothing to feed to the model");
-  if (static_cast<std::int64_t>(tokens.size()) > context() - position_)
+  for (const Token token : tokens)
+    if (token < 0 || token >= plan_.config.vocabulary)
+      fail(ErrorCode::invalid_argument,
+           fmt::format("token {} is outside the vocabulary of {}", token, plan_.config.vocabulary));
+  if (std::ssize(tokens) > context() - position_)
     fail(ErrorCode::out_of_memory,
          fmt::format("{} tokens do not fit: the context has {} positions and {} are taken", tokens.size(),
                      context(), position_));
+}
+
+Token Engine::State::feed(std::span<const Token> tokens, const std::function<bool()>& stop) {
+  check_tokens(tokens);
   bool first = true;
   while (!tokens.empty()) {
+    if (!first && stop && stop()) return no_token;
     const std::size_t count = std::min(tokens.size(), chunk());
     MessageHeader header;
     header.tokens = static_cast<std::int32_t>(count);
     header.position = position_;
     header.wants_next = count == tokens.size();
     header.followed = count < tokens.size();
-    header.drained = first && drained_;
+    header.drained = std::exchange(drained_, false);
     header.begins = first && count > 1;
     std::memcpy(buffer_.data(), &header, sizeof header);
     std::ranges::copy(tokens.first(count), token_ids(buffer_.data(), count).begin());
@@ -244,7 +295,6 @@ Token Engine::State::feed(std::span<const Token> tokens) {
     tokens = tokens.subspan(count);
     first = false;
   }
-  drained_ = false;
   return collect(position_);
 }
 
@@ -269,15 +319,13 @@ void Engine::State::stop() {
   header.drained = drained_;
   std::memcpy(buffer_.data(), &header, sizeof header);
   forward(buffer_.data());
-  for (const PePlan& pe : plan_.pes)
-    if (pe.pe != 0 && std::ranges::find(plan_.pipeline, pe.pe) == plan_.pipeline.end())
-      send(pe.pe, buffer_.data(), sizeof header);
+  for (int pe = 1; pe < comm_.size(); ++pe) stop_.signal(pe, 1);
 }
 
 void Engine::State::serve() {
-  const int from = previous_.value_or(0);
+  if (!previous_) return stop_.wait_forever(0, 1);  // not in the pipeline
   for (;;) {
-    std::byte* half = receive(from, true);
+    std::byte* half = receive(*previous_, true);
     const MessageHeader header = header_of(half);
     switch (header.kind) {
       case MessageKind::chunk: process_chunk(half); break;
@@ -285,18 +333,19 @@ void Engine::State::serve() {
         forget(header.position);
         forward(half);
         break;
-      case MessageKind::stop: forward(half); return;
+      case MessageKind::stop: return forward(half);
       case MessageKind::token:
         fail(ErrorCode::communication, "a sampled token came to a PE that does not drive");
     }
     // After the chunk was put on its way: it was worked on in place.
-    if (header.followed) credits_.signal(from, received_[static_cast<std::size_t>(from)]);
+    if (header.followed) previous_->acknowledge();
   }
 }
 
 std::vector<PeReport> Engine::State::reports() {
-  segments_.flush();
-  credits_.flush();
+  for (const std::shared_ptr<Link>& link : {previous_, next_, answers_})
+    if (link) link->flush();
+  stop_.flush();
   struct Wire {
     std::int32_t numbers[6];
     std::uint64_t memory, sent, messages;
@@ -336,7 +385,9 @@ Engine::Engine(const comm::Communicator& communicator, const Plan& plan, const W
     : state_(std::make_unique<State>(communicator, plan, weights, team, kernels, sampling)) {}
 Engine::~Engine() = default;
 
-Token Engine::feed(std::span<const Token> tokens) { return state_->feed(tokens); }
+Token Engine::feed(std::span<const Token> tokens, const std::function<bool()>& stop) {
+  return state_->feed(tokens, stop);
+}
 std::int64_t Engine::position() const { return state_->position(); }
 std::int64_t Engine::context() const { return state_->context(); }
 void Engine::truncate(std::int64_t length) { state_->truncate(length); }

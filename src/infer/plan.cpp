@@ -88,11 +88,7 @@ class Sizes {
                                                   options_.chunk_tokens, options_.context, options_.threads));
   }
 
-  std::uint64_t segments(int pes) const {
-    // A segment a peer, the signal of each, and the signals that acknowledge (Engine::symmetric_bytes).
-    const std::uint64_t each = align_up(segment_bytes(options_.chunk_tokens, config_.width)) + 2 * 64;
-    return checked_product({pes, static_cast<std::int64_t>(each)});
-  }
+  std::uint64_t segments(int pes) const { return symmetric_bytes(pes, options_.chunk_tokens, config_.width); }
 
   /// In the partition's terms. What the output adds to the scratch does not depend on the layers.
   PipelineCosts costs(int pes) const {

@@ -45,6 +45,16 @@ struct HalfLayout {
   std::size_t bytes;
 };
 
+/// Symmetric memory of an engine on each of `pes` PEs. A PE has at most two links, each with a segment and
+/// two kinds of signals for both ends; since a link has the same place on both, a ring of links may need
+/// room for three. And a signal from every PE.
+inline std::uint64_t symmetric_bytes(int pes, std::int64_t chunk, std::int64_t width) {
+  const std::uint64_t segment = (2 * HalfLayout(chunk, width).bytes + 63) / 64 * 64;
+  const std::uint64_t link = 2 * (segment + 2 * 64);
+  const std::uint64_t links = pes < 3 ? static_cast<std::uint64_t>(pes - 1) : 3;
+  return links * link + static_cast<std::uint64_t>(pes) * 64;
+}
+
 inline MessageHeader header_of(const std::byte* half) {
   MessageHeader header;
   std::memcpy(&header, half, sizeof header);

@@ -254,8 +254,6 @@ TEST_P(Outputs, OneMessageAHopForEachChunkAndEachToken) {
       const auto place = std::ranges::find(plan.pipeline, report.pe);
       if (place != plan.pipeline.end() && plan.pipeline.size() > 1)
         expected = place + 1 == plan.pipeline.end() ? answers : per_hop;
-      if (report.pe == 0)
-        expected += static_cast<std::uint64_t>(pes) - plan.pipeline.size();  // stops the idle
       EXPECT_EQ(report.messages, expected) << "PE " << report.pe;
       EXPECT_EQ(report.sent_bytes > 0, expected > 0);
     }
@@ -299,7 +297,6 @@ TEST(Engine, SymmetricMemoryIsWhatThePlanSays) {
   for (const int pes : {1, 3, 9}) {
     const Plan plan = make_plan(model.file, model.config, plan_options(pes));
     EXPECT_EQ(Engine::symmetric_bytes(plan), plan.pes.back().segment_bytes);
-    EXPECT_GE(Engine::symmetric_bytes(plan), static_cast<std::size_t>(pes) * segment_bytes(chunk, 64));
   }
 }
 

@@ -28,12 +28,14 @@
 
 namespace shoal::comm {
 
-/// The untyped part of SymmetricSegments; offsets and lengths in bytes.
+/// The untyped part of SymmetricSegments; offsets and lengths in bytes. Calls with a peer throw
+/// invalid_argument for a rank or a range that is not there.
 class SegmentMemory {
  public:
   /// Bytes of symmetric memory that `ranks` segments of `segment_bytes` take on each PE.
   static std::size_t footprint(int ranks, std::size_t segment_bytes);
 
+  /// Collective. Throws out_of_memory on all ranks when one has no room.
   SegmentMemory(const Communicator& communicator, std::size_t segment_bytes);
   ~SegmentMemory();
   SegmentMemory(SegmentMemory&&) noexcept;
@@ -45,6 +47,8 @@ class SegmentMemory {
   std::byte* from(Rank peer);
   std::byte* direct(Rank peer);
   std::uint64_t received(Rank peer) const;
+  /// Without a deadline that of the job counts, and passing it throws timeout; with one, it returns
+  /// false. milliseconds::max() is for ever.
   bool wait(Rank peer, std::uint64_t sequence, std::optional<std::chrono::milliseconds> deadline);
   void flush();
   std::size_t segment_bytes() const;

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,7 +56,8 @@ class Engine {
   /// Symmetric memory that an engine needs on each PE (JobOptions::symmetric_bytes).
   static std::size_t symmetric_bytes(const Plan& plan);
 
-  /// Collective. Borrows `weights` and `team`. plan.pes has one entry for each rank of `communicator`.
+  /// Collective. Borrows `weights`, `team` and `kernels`. plan.pes has one entry for each rank of
+  /// `communicator`.
   Engine(const comm::Communicator& communicator, const Plan& plan, const Weights& weights, ThreadTeam& team,
          const tensor::KernelSet& kernels, const SamplerOptions& sampling);
   ~Engine();
@@ -63,9 +65,10 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// PE 0: feeds tokens at the end of the text (at least one) and returns the token sampled after the
-  /// last of them. Throws Error: out_of_memory when the context has no room (nothing is fed then),
-  /// numeric for non-finite logits.
-  Token feed(std::span<const Token> tokens);
+  /// last of them. `stop` is asked between chunks; when it is true the rest is not fed, and no_token
+  /// returned. Throws Error: invalid_argument (none, or an id outside the vocabulary) and out_of_memory (no
+  /// room in the context), when nothing has been fed; numeric for non-finite logits; timeout.
+  Token feed(std::span<const Token> tokens, const std::function<bool()>& stop = {});
 
   /// Number of tokens fed so far.
   std::int64_t position() const;
@@ -84,8 +87,8 @@ class Engine {
   /// Collective, after stop(): one report a PE on PE 0, empty elsewhere.
   std::vector<PeReport> reports();
 
-  /// On the PE with the output: the logits that the last token was sampled from (before any penalty
-  /// when there is none), else empty. For tests.
+  /// On the PE with the output: the logits (vocabulary) that the last token was sampled from, after the
+  /// repetition penalty; elsewhere empty. For tests.
   std::span<const float> last_logits() const;
 
  private:

@@ -38,7 +38,6 @@ class KvCache {
   std::int64_t length() const { return length_; }
   /// Forgets the positions from `length` on (throws invalid_argument when there are not so many).
   void truncate(std::int64_t length);
-  void clear() { length_ = 0; }
   /// Declares `tokens` further positions filled, after store() was called for them in every layer.
   void append(std::int64_t tokens);
 

@@ -66,8 +66,8 @@ struct Plan {
 /// `memory`; the message says by how much, and on how many PEs it would fit).
 Plan make_plan(const ModelFile& file, const ModelConfig& config, const PlanOptions& options);
 
-/// Bytes of the segment that one PE holds per peer: two halves, each a 64-byte header, the ids of a chunk
-/// of tokens, and their hidden states (chunk_tokens, width) of float.
+/// Bytes of the segment that a PE holds for a neighbour in the pipeline: two halves, each a 64-byte header,
+/// the ids of a chunk of tokens, and their hidden states (chunk_tokens, width) of float.
 std::uint64_t segment_bytes(std::int64_t chunk_tokens, std::int64_t width);
 
 /// A table for people, a line per PE, ending in a newline.
