@@ -29,6 +29,7 @@ struct Arena {
   std::byte* base = nullptr;
   SymmetricHeap heap{0};
   std::vector<std::byte*> direct;  // of each PE, or null
+  void (*progress_library)() = nullptr;
 };
 
 class ShmemMemory final : public SymmetricMemory {
@@ -53,6 +54,9 @@ class ShmemMemory final : public SymmetricMemory {
     shmem_fence();
     static_assert(sizeof(unsigned long) == sizeof(std::uint64_t));
     shmem_ulong_atomic_set(reinterpret_cast<unsigned long*>(local() + signal_offset), value, pe(peer));
+    // What the library has only queued so far would stay here until this PE's next call, and that may
+    // come after much computing.
+    for (int i = 0; arena_.progress_library && i < 16; ++i) arena_.progress_library();
   }
   void get(Rank peer, std::size_t offset, void* destination, std::size_t bytes) override {
     if (bytes == 0) return;
@@ -107,7 +111,7 @@ class ShmemTransport final : public MessageTransport {
     world_.rank = shmem_my_pe();
     world_.size = shmem_n_pes();
     make_arena(arena_bytes(world_.size));
-    progress_library_ = library_symbol<void()>("opal_progress");
+    arena_.progress_library = library_symbol<void()>("opal_progress");
     gather_hosts();
   }
 
@@ -136,7 +140,7 @@ class ShmemTransport final : public MessageTransport {
   // Between hosts nothing moves by itself over TCP: a PE sees incoming puts only within library calls,
   // and none of the standard's polls makes progress.
   void poll() override {
-    if (several_hosts_ && progress_library_) progress_library_();
+    if (several_hosts_ && arena_.progress_library) arena_.progress_library();
     if (mailbox_) mailbox_->advance();
   }
 
@@ -147,7 +151,6 @@ class ShmemTransport final : public MessageTransport {
   World world_;
   bool owns_shmem_ = true;
   bool several_hosts_ = false;
-  void (*progress_library_)() = nullptr;
   Arena arena_;
   std::unique_ptr<Mailbox> mailbox_;
 };
