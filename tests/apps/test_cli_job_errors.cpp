@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors of jobs of several processes: one line, not one a PE, and the job ends.
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <filesystem>
 #include <string>
@@ -60,13 +61,20 @@ class JobRefusal : public testing::TestWithParam<std::string> {
 
   BadModels models;
 };
+std::string way_name(const testing::TestParamInfo<std::string>& way) {
+  std::string name = way.param;
+  std::ranges::replace(name, '.', '_');
+  return name;
+}
 INSTANTIATE_TEST_SUITE_P(Jobs, JobRefusal,
                          testing::Values("mpi", "shmem", "mpirun.openmpi", "mpirun.mpich", "oshrun"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           if (const auto dot = name.find('.'); dot != std::string::npos) name[dot] = '_';
-                           return name;
-                         });
+                         way_name);
+
+/// What can go wrong only where the user starts the PEs: by shoal they get one path, and are as many as
+/// asked.
+class DirectJobRefusal : public JobRefusal {};
+INSTANTIATE_TEST_SUITE_P(Jobs, DirectJobRefusal, testing::Values("mpirun.openmpi", "mpirun.mpich", "oshrun"),
+                         way_name);
 
 TEST_P(JobRefusal, FilesAndModels) {
   expect(start(2, {"run", "-m", models.file("nowhere.gguf"), "-p", "Hello"}), {"nowhere.gguf"});
@@ -90,8 +98,7 @@ TEST_P(JobRefusal, ANumericFaultOfTheLastPe) {
          {"PE 2", "non-finite logits at position"});
 }
 
-TEST_P(JobRefusal, AModelThatDiffersBetweenPes) {
-  if (!direct()) GTEST_SKIP() << "shoal gives all PEs the same path";
+TEST_P(DirectJobRefusal, AModelThatDiffersBetweenPes) {
   const std::string other = models.changed("other.gguf", [](auto& w) { w.set("general.name", "another"); });
   const auto with_file_of_rank = [&](const std::string& second) {
     const std::string script = models.text("each.sh",
@@ -122,8 +129,7 @@ TEST_P(JobRefusal, AModelThatDiffersBetweenPes) {
   EXPECT_EQ(with_file_of_rank(models.good()).exit_code, 0);
 }
 
-TEST_P(JobRefusal, ADifferentNumberThanTheLauncherStarted) {
-  if (!direct()) GTEST_SKIP() << "shoal itself starts the PEs";
+TEST_P(DirectJobRefusal, ADifferentNumberThanTheLauncherStarted) {
   const Outcome outcome = start(2, {"run", "-m", models.good(), "-p", "Hello", "-n", "3"});
   EXPECT_GT(outcome.exit_code, 0) << outcome.describe();
   // Before the job is joined nobody knows of the others, so it may be a line a process.

@@ -135,8 +135,12 @@ TEST_P(Signals, AKilledProgramLeavesNothing) {
   expect_nothing_left(job);
 }
 
-TEST_P(Signals, AKilledPeEndsTheJob) {
-  if (GetParam() == "threads") GTEST_SKIP() << "the PEs of the threads transport are one process";
+/// Where a PE is a process of its own.
+class ProcessSignals : public Signals {};
+INSTANTIATE_TEST_SUITE_P(Job, ProcessSignals, testing::Values("mpi", "shmem"),
+                         [](const auto& way) { return std::string(way.param); });
+
+TEST_P(ProcessSignals, AKilledPeEndsTheJob) {
   for (const int rank : {0, 1}) {
     SCOPED_TRACE(rank);
     Process job(endless(false));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Symmetric memory under MPI. Within a host, peers map each other's memory and put by stores. Between
-// hosts a put is a message that the receiver copies into place while it waits for its signal: over TCP
-// that is several times faster than MPI's own one-sided calls, and needs no progress thread.
+// hosts a put is a message that the receiver copies into place while it waits for its signal: messages of
+// a pair keep their order, so the signal covers the data, and no progress thread is needed.
 #pragma once
 
 #include <mpi.h>
