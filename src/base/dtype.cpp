@@ -3,6 +3,8 @@
 
 namespace shoal {
 
+static_assert(sizeof(Located<float>) == 16 && sizeof(Located<std::int32_t>) == 16);
+
 std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::int8:
@@ -19,7 +21,11 @@ std::size_t size_of(DType dtype) {
     case DType::uint64:
     case DType::float64:
     case DType::complex64: return 8;
-    case DType::complex128: return 16;
+    case DType::complex128:
+    case DType::located_int32:
+    case DType::located_int64:
+    case DType::located_float32:
+    case DType::located_float64: return 16;
   }
   return 0;
 }
@@ -41,6 +47,10 @@ const char* to_string(DType dtype) {
     case DType::complex64: return "complex64";
     case DType::complex128: return "complex128";
     case DType::boolean: return "bool";
+    case DType::located_int32: return "located int32";
+    case DType::located_int64: return "located int64";
+    case DType::located_float32: return "located float32";
+    case DType::located_float64: return "located float64";
   }
   return "unknown";
 }

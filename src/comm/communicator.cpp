@@ -2,13 +2,16 @@
 #include "shoal/comm/communicator.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "comm/messenger.h"
+#include "comm/packing.h"
 #include "shoal/base/error.h"
+#include "shoal/comm/job.h"
 #include "shoal/comm/transport.h"
 
 namespace shoal::comm {
@@ -61,16 +64,20 @@ class Validator {
   Validator(const Group& group, const Operation& operation) : group_(group), op_(operation) {}
 
   void check() const {
-    host_only(op_.send);
-    host_only(op_.recv);
+    sound(op_.send);
+    sound(op_.recv);
     switch (op_.pattern) {
       case Pattern::barrier: return;
       case Pattern::broadcast: return member(op_.peer);
-      case Pattern::reduce: member(op_.peer); return is_root() ? same_elements() : void();
+      case Pattern::reduce:
+        member(op_.peer);
+        reducible();
+        return is_root() ? same_elements() : void();
       case Pattern::all_reduce:
       case Pattern::scan:
-      case Pattern::exclusive_scan: return same_elements();
+      case Pattern::exclusive_scan: reducible(); return same_elements();
       case Pattern::reduce_scatter:
+        reducible();
         same_type();
         counts(op_.counts);
         sum(op_.counts, op_.send.count);
@@ -105,7 +112,7 @@ class Validator {
         for (const std::span<const Part> parts : {op_.sends, op_.receives})
           for (const Part& part : parts) {
             member(part.peer);
-            host_only(part.buffer);
+            sound(part.buffer);
           }
         return;
       case Pattern::send:
@@ -125,10 +132,21 @@ class Validator {
   std::size_t own() const { return static_cast<std::size_t>(group_.rank); }
   bool is_root() const { return op_.peer == group_.rank; }
 
-  void host_only(const Buffer& buffer) const {
+  void sound(const Buffer& buffer) const {
     if (buffer.space == MemorySpace::device)
+      fail(ErrorCode::unsupported, fmt::format("{} on rank {}: this transport does not carry device memory",
+                                               to_string(op_.pattern), group_.rank));
+    std::int64_t bytes = 0;
+    if (buffer.count < 0 ||
+        __builtin_mul_overflow(buffer.count, static_cast<std::int64_t>(size_of(buffer.dtype)), &bytes))
+      misuse(fmt::format("{} elements of {} are more bytes than 64 bits count",
+                         static_cast<std::uint64_t>(buffer.count), to_string(buffer.dtype)));
+  }
+  void reducible() const {
+    if (!is_defined(op_.reduction, op_.send.dtype))
       fail(ErrorCode::unsupported,
-           fmt::format("{}: this transport does not carry device memory", to_string(op_.pattern)));
+           fmt::format("{} on rank {}: reduction {} is not defined for {}", to_string(op_.pattern),
+                       group_.rank, to_string(op_.reduction), to_string(op_.send.dtype)));
   }
   void member(Rank rank) const {
     if (rank < 0 || rank >= group_.size())
@@ -158,7 +176,9 @@ class Validator {
           fmt::format("counts[{}] is {}, but the buffer has {} elements", group_.rank, counts[own()], count));
   }
   void sum(std::span<const std::int64_t> counts, std::int64_t count) const {
-    const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    std::int64_t total = 0;
+    for (const std::int64_t part : counts)
+      if (__builtin_add_overflow(total, part, &total)) misuse("the counts sum to more than 64 bits count");
     if (total != count)
       misuse(fmt::format("the counts sum to {}, but the buffer has {} elements", total, count));
   }
@@ -177,6 +197,16 @@ void Communicator::submit(const Operation& operation) {
 Request Communicator::start(const Operation& operation) {
   Validator(membership_->group, operation).check();
   return {transport().start(membership_->group, operation), membership_};
+}
+
+void Communicator::submit(const StridedOperation& call) { start(call).wait(); }
+
+Request Communicator::start(const StridedOperation& call) {
+  auto packing = std::make_unique<Packing>(call);
+  Validator(membership_->group, packing->operation()).check();
+  packing->pack(rank());
+  std::unique_ptr<Pending> pending = transport().start(membership_->group, packing->operation());
+  return {std::make_unique<PackedPending>(std::move(packing), std::move(pending)), membership_};
 }
 
 std::vector<std::int64_t> Communicator::gather_counts(std::int64_t mine) {
@@ -202,8 +232,10 @@ std::vector<std::string> Communicator::all_gather_strings(const std::string& min
 
 std::optional<Communicator> Communicator::split(int color, int key) {
   const std::shared_ptr<Endpoint>& endpoint = membership_->endpoint;
-  const std::int64_t mine[3] = {color, key, static_cast<std::int64_t>(endpoint->next_context)};
-  const std::vector<std::int64_t> all = all_gather(std::span<const std::int64_t>(mine));
+  const std::array<std::int64_t, 3> mine = {color, key, static_cast<std::int64_t>(endpoint->next_context)};
+  const std::vector<std::int64_t> threes(static_cast<std::size_t>(size()), 3);
+  std::vector<std::int64_t> all(3 * threes.size());
+  all_gather(mine, all, threes);
 
   // (color, key, rank) of every member, and a context that none of them has used.
   std::vector<std::tuple<std::int64_t, std::int64_t, Rank>> members;
@@ -260,7 +292,14 @@ Communicator Communicator::subset(std::span<const Rank> members) {
 Communicator Communicator::duplicate() { return *split(0, rank()); }
 
 std::unique_ptr<SymmetricMemory> Communicator::allocate(std::size_t bytes) {
-  return transport().allocate(membership_->group, bytes);
+  try {
+    return transport().allocate(membership_->group, bytes);
+  } catch (const Error& error) {
+    // All members throw this with the same text: one line for the job.
+    if (error.code() == ErrorCode::out_of_memory && size() == transport().world().size)
+      throw AgreedError(error.code(), error.what());
+    throw;
+  }
 }
 
 }  // namespace shoal::comm

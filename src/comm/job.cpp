@@ -2,6 +2,7 @@
 #include "shoal/comm/job.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -10,11 +11,14 @@
 #include <system_error>
 #include <thread>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
+#include "comm/decorators/decorators.h"
 #include "comm/module.h"
 #include "comm/threads/threads_transport.h"
-#include "comm/wait.h"
+#include "comm/wait_board.h"
 #include "shoal/base/error.h"
 #include "shoal/comm/transport.h"
 
@@ -41,25 +45,80 @@ bool is_aborted(const std::exception_ptr& error) {
   }
 }
 
+// The end of the whole job, with a line that says why.
+[[noreturn]] void die(const Communicator& world, const std::string& what) {
+  std::fprintf(stderr, "%s\n", error_line(world, what).c_str());
+  std::fflush(nullptr);
+  // The message travels through the launcher's daemons, as does the news of the abort: let it be first.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  world.transport().abort(1);
+  std::_Exit(1);
+}
+
+// A rank inside its body, for what happens behind the body's back. An exit handler is given nothing, so
+// it finds this by its thread.
+class InBody {
+ public:
+  explicit InBody(const Communicator& world) : world_(world) {
+    current = this;
+    // After the library's own, so that it comes before them.
+    static const bool registered = std::atexit([] {
+                                     if (current && current->process_ == getpid()) current->end_by_exit();
+                                   }) == 0;
+    (void)registered;
+  }
+  ~InBody() { current = nullptr; }
+  InBody(const InBody&) = delete;
+  InBody& operator=(const InBody&) = delete;
+
+ private:
+  [[noreturn]] void end_by_exit() const { die(world_, "the program called exit() in the middle of the job"); }
+  static thread_local const InBody* current;
+  const Communicator& world_;
+  const pid_t process_ = getpid();  // not of a child that was forked meanwhile
+};
+thread_local const InBody* InBody::current = nullptr;
+
 struct ThreadsResult {
   int exit_code = 0;
   std::exception_ptr error;  // of the first rank that failed
   std::string line;          // what to print for it
 };
 
-ThreadsResult run_on_threads(int ranks, const std::function<int(Communicator&)>& body) {
+// What becomes of a job when a rank has failed and another is stuck, so that it does not see that.
+enum class StuckRanks { are_waited_for, end_with_the_process };
+
+ThreadsResult run_on_threads(int ranks, StuckRanks stuck, const Decorations& decorations,
+                             const std::function<int(Communicator&)>& body) {
   if (ranks < 1) fail(ErrorCode::invalid_argument, fmt::format("{} ranks: at least 1 is needed", ranks));
   const std::shared_ptr<threads::Job> job = threads::make_job(ranks);
   ThreadsResult result;
   std::mutex mutex;
+  std::atomic<int> at_work = ranks;
+  // A thread cannot be ended from outside.
+  const auto end_without_the_stuck = [&] {
+    if (stuck == StuckRanks::are_waited_for) return;
+    if (wait_until([&] { return at_work == 0; }, [] {}, std::chrono::seconds(3))) return;
+    const std::lock_guard lock(mutex);
+    std::fprintf(stderr, "%s\n", result.line.c_str());
+    std::fflush(nullptr);
+    std::_Exit(1);
+  };
   const auto rank_main = [&](Rank rank) {
     std::string line;
     try {
-      Communicator world = Communicator::make_world(threads::make_transport(job, rank));
+      Communicator world =
+          Communicator::make_world(decorate(threads::make_transport(job, rank), decorations));
       try {
-        const int code = body(world);
+        int code = 1;
+        {
+          const InBody inside(world);
+          code = body(world);
+        }
+        world.transport().finalize();
         const std::lock_guard lock(mutex);
         result.exit_code = std::max(result.exit_code, code);
+        --at_work;
         return;
       } catch (const std::exception& error) {
         line = dynamic_cast<const AgreedError*>(&error) ? fmt::format("shoal: {}", error.what())
@@ -68,13 +127,17 @@ ThreadsResult run_on_threads(int ranks, const std::function<int(Communicator&)>&
       }
     } catch (...) {
       const std::exception_ptr error = std::current_exception();
-      const std::lock_guard lock(mutex);
-      // The first real failure; ranks that were stopped because of it have nothing to tell.
-      if (!result.error || (is_aborted(result.error) && !is_aborted(error))) {
-        result.error = error;
-        result.line = line.empty() ? "shoal: " + describe(error) : line;
+      {
+        const std::lock_guard lock(mutex);
+        // The first real failure; ranks that were stopped because of it have nothing to tell.
+        if (!result.error || (is_aborted(result.error) && !is_aborted(error))) {
+          result.error = error;
+          result.line = line.empty() ? "shoal: " + describe(error) : line;
+        }
+        threads::stop(*job);
       }
-      threads::stop(*job);
+      --at_work;
+      end_without_the_stuck();
     }
   };
   std::vector<std::thread> others;
@@ -124,31 +187,28 @@ void check_world_size(const World& world, const LaunchEnvironment& environment, 
 }
 
 int run_on_processes(const std::string& name, const JobOptions& options, const LaunchEnvironment& environment,
-                     const std::function<int(Communicator&)>& body) {
+                     const Decorations& decorations, const std::function<int(Communicator&)>& body) {
   const Module& module = find_module(name, environment);
   std::unique_ptr<Transport> joined = module.create(options);
   check_world_size(joined->world(), environment, *joined);
-  Communicator world = Communicator::make_world(std::move(joined));
+  Communicator world = Communicator::make_world(decorate(std::move(joined), decorations));
   try {
     int code = 1;
     try {
+      const InBody inside(world);
       code = body(world);
     } catch (const AgreedError& error) {
       if (world.rank() == 0) std::fprintf(stderr, "shoal: %s\n", error.what());
     }
+    if (WaitBoard* board = world.transport().wait_board()) board->leave();
     world.barrier();
     world.transport().finalize();
     return code;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error_line(world, error.what()).c_str());
+    die(world, error.what());
   } catch (...) {
-    std::fprintf(stderr, "%s\n", error_line(world, "unknown exception").c_str());
+    die(world, "unknown exception");
   }
-  std::fflush(nullptr);
-  // The message travels through the launcher's daemons, as does the news of the abort: let it be first.
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  world.transport().abort(1);
-  std::_Exit(1);
 }
 
 }  // namespace
@@ -197,23 +257,26 @@ int run(const JobOptions& options, const std::function<int(Communicator&)>& body
   (void)default_deadline();  // what is wrong with it is told before anything is started
   const LaunchEnvironment environment = read_launch_environment();
   const std::string name = resolve_transport(options.transport, environment);
-  if (name != "threads") return run_on_processes(name, options, environment, body);
+  const Decorations decorations = read_decorations(options);
+  if (name != "threads") return run_on_processes(name, options, environment, decorations, body);
   if (environment.size > 1)
     fail(ErrorCode::invalid_argument, fmt::format("transport threads runs in one process, but the launcher "
                                                   "({}) started {}: leave out the launcher, "
                                                   "or use --transport mpi or shmem",
                                                   environment.launcher, environment.size));
-  const ThreadsResult result = run_on_threads(options.threads, body);
+  const ThreadsResult result =
+      run_on_threads(options.threads, StuckRanks::end_with_the_process, decorations, body);
   if (!result.error) return result.exit_code;
   std::fprintf(stderr, "%s\n", result.line.c_str());
   return std::max(result.exit_code, 1);
 }
 
 void run_threads(int ranks, const std::function<void(Communicator&)>& body) {
-  const ThreadsResult result = run_on_threads(ranks, [&](Communicator& world) {
-    body(world);
-    return 0;
-  });
+  const ThreadsResult result =
+      run_on_threads(ranks, StuckRanks::are_waited_for, read_decorations({}), [&](Communicator& world) {
+        body(world);
+        return 0;
+      });
   if (result.error) std::rethrow_exception(result.error);
 }
 

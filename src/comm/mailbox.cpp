@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Layout on each rank: a cache line for each peer with the counter of what it has taken, and in the rank's
+// own place the window of its memory; then the rings.
 #include "comm/mailbox.h"
 
 #include <algorithm>
@@ -7,206 +9,320 @@
 
 #include <fmt/format.h>
 
+#include "comm/direct_memory.h"
+#include "comm/tuning.h"
 #include "shoal/base/error.h"
 
 namespace shoal::comm {
 namespace {
 
-constexpr std::uint64_t slots = 4;
-constexpr std::size_t line = 64;  // counters of different writers never share a cache line
+constexpr std::uint64_t slots = tuning::mailbox_slots;
+constexpr std::uint32_t lent = ~std::uint32_t{0};  // in place of a fragment's length: its address follows
+static_assert(sizeof(PeerMemory::Window) <= tuning::cache_line);
 
 // With many ranks the slots shrink, so that all channels together stay at some tens of megabytes.
-std::size_t slot_bytes_for(int size) { return size <= 32 ? 16384 : size <= 256 ? 4096 : 1024; }
+std::size_t slot_bytes_for(int size) {
+  return size <= 32 ? tuning::mailbox_slot_bytes : size <= 256 ? 2048 : 512;
+}
 
-std::size_t arrived_offset(Rank sender) { return static_cast<std::size_t>(sender) * 2 * line; }
-std::size_t consumed_offset(Rank receiver) { return static_cast<std::size_t>(receiver) * 2 * line + line; }
+std::uint64_t load(const std::byte* word) {
+  auto* number = reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(word));
+  return std::atomic_ref<std::uint64_t>(*number).load(std::memory_order_acquire);
+}
 
 }  // namespace
 
 struct Mailbox::Header {
+  std::uint64_t fragment;  // number, from 1 on; written last
   std::uint64_t context;
   std::uint64_t message_bytes;
   std::uint32_t fragment_bytes;
   std::int32_t tag;
 };
 
-std::size_t Mailbox::footprint(int size) {
-  return static_cast<std::size_t>(size) * (2 * line + slots * slot_bytes_for(size));
+template <class Item>
+void Mailbox::Queue<Item>::append(Item& item) {
+  (last ? last->next : first) = &item;
+  last = &item;
 }
 
-Mailbox::Mailbox(std::unique_ptr<SymmetricMemory> memory, const World& world)
+template <class Item>
+void Mailbox::Queue<Item>::remove(Item& item) {
+  Item* before = nullptr;
+  for (Item* at = first; at; before = at, at = at->next) {
+    if (at != &item) continue;
+    (before ? before->next : first) = item.next;
+    if (last == &item) last = before;
+    item.next = nullptr;
+    return;
+  }
+}
+
+std::size_t Mailbox::footprint(int size) {
+  return static_cast<std::size_t>(size) * (tuning::cache_line + slots * slot_bytes_for(size));
+}
+
+Mailbox::Mailbox(std::unique_ptr<SymmetricMemory> memory, const World& world, std::vector<Rank> peers)
     : memory_(std::move(memory)),
       world_(world),
+      peers_(std::move(peers)),
       slot_bytes_(slot_bytes_for(world.size)),
       channels_(static_cast<std::size_t>(world.size)),
-      staging_(slot_bytes_) {}
+      staging_(slot_bytes_) {
+  std::erase(peers_, world_.rank);
+  for (const Rank peer : peers_) {
+    channel(peer).carried = true;
+    channel(peer).direct = memory_->direct(peer);
+  }
+}
+
+std::size_t Mailbox::taken_offset(Rank receiver) const {
+  return static_cast<std::size_t>(receiver) * tuning::cache_line;
+}
 
 std::size_t Mailbox::slot_offset(Rank sender, std::uint64_t fragment) const {
-  const auto first = static_cast<std::size_t>(world_.size) * 2 * line;
+  const auto first = static_cast<std::size_t>(world_.size) * tuning::cache_line;
   return first + (static_cast<std::size_t>(sender) * slots + fragment % slots) * slot_bytes_;
 }
 
-std::uint64_t Mailbox::counter(std::size_t offset) const {
-  auto* word = reinterpret_cast<std::uint64_t*>(memory_->local() + offset);
-  return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
+std::vector<PeerMemory::Window*> Mailbox::windows() {
+  std::vector<PeerMemory::Window*> all(channels_.size());
+  for (Rank rank = 0; rank < world_.size; ++rank) {
+    std::byte* const its = rank == world_.rank ? memory_->local() : channel(rank).direct;
+    if (its)
+      all[static_cast<std::size_t>(rank)] = reinterpret_cast<PeerMemory::Window*>(its + taken_offset(rank));
+  }
+  return all;
 }
 
 // Puts the next fragment of the oldest send to `peer` if there is room for it.
-bool Mailbox::push_fragment(Rank peer) {
-  Channel& channel = channels_[static_cast<std::size_t>(peer)];
-  if (channel.sends.empty()) return false;
-  if (channel.fragments_sent - counter(consumed_offset(peer)) >= slots) return false;
-  Send& send = *channel.sends.front();
-  const std::size_t bytes = std::min(send.bytes - send.sent, slot_bytes_ - sizeof(Header));
-  const Header header{send.context, send.bytes, static_cast<std::uint32_t>(bytes), send.tag};
-  std::memcpy(staging_.data(), &header, sizeof header);
-  if (bytes > 0) std::memcpy(staging_.data() + sizeof header, send.data + send.sent, bytes);
-  memory_->put_signal(peer, slot_offset(world_.rank, channel.fragments_sent), staging_.data(),
-                      sizeof header + bytes, arrived_offset(world_.rank), channel.fragments_sent + 1);
-  ++channel.fragments_sent;
-  send.sent += bytes;
-  if (send.sent == send.bytes) {
+bool Mailbox::put_fragment(Rank peer) {
+  Channel& c = channel(peer);
+  if (!c.sends.first) return false;
+  if (c.put - c.known_taken >= slots) {
+    c.known_taken = load(memory_->local() + taken_offset(peer));
+    if (c.put - c.known_taken >= slots) return false;
+  }
+  Send& send = *c.sends.first;
+  const bool lends = lends_ && c.direct && send.moved == 0 && send.bytes >= tuning::lent_message_bytes;
+  const std::uint64_t address = address_of(send.data);
+  const void* const source = lends ? static_cast<const void*>(&address) : send.data + send.moved;
+  const std::size_t bytes =
+      lends ? sizeof address : std::min(send.bytes - send.moved, slot_bytes_ - sizeof(Header));
+  const Header header{c.put + 1, send.context, send.bytes, lends ? lent : static_cast<std::uint32_t>(bytes),
+                      send.tag};
+  const std::size_t offset = slot_offset(world_.rank, c.put);
+  constexpr std::size_t number_bytes = sizeof header.fragment;
+  std::byte* const slot = c.direct ? c.direct + offset : staging_.data();
+  std::memcpy(slot + number_bytes, &header.context, sizeof header - number_bytes);
+  if (bytes > 0) std::memcpy(slot + sizeof header, source, bytes);
+  if (c.direct)
+    store_signal(c.direct, offset, header.fragment);
+  else
+    memory_->put_signal(peer, offset + number_bytes, slot + number_bytes,
+                        sizeof header - number_bytes + bytes, offset, header.fragment);
+  ++c.put;
+  if (lends) {
+    c.sends.remove(send);
+    send.lent_at = c.put;
+    c.lent.append(send);
+    return true;
+  }
+  send.moved += bytes;
+  if (send.moved == send.bytes) {
+    c.sends.remove(send);
     send.done = true;
-    channel.sends.pop_front();
   }
   return true;
+}
+
+void Mailbox::look_at_lent(Channel& c, Rank peer) {
+  c.known_taken = load(memory_->local() + taken_offset(peer));
+  while (c.lent.first && c.lent.first->lent_at <= c.known_taken) {
+    Send& send = *c.lent.first;
+    c.lent.remove(send);
+    send.done = true;
+  }
 }
 
 // Takes the next fragment that `peer` has put here, if there is one.
 bool Mailbox::take_fragment(Rank peer) {
-  Channel& channel = channels_[static_cast<std::size_t>(peer)];
-  if (counter(arrived_offset(peer)) == channel.fragments_taken) return false;
-  const std::byte* slot = memory_->local() + slot_offset(peer, channel.fragments_taken);
+  Channel& c = channel(peer);
+  const std::byte* const slot = memory_->local() + slot_offset(peer, c.taken);
+  if (load(slot) != c.taken + 1) return false;
   Header header;
-  std::memcpy(&header, slot, sizeof header);
-  if (channel.messages.empty() || channel.messages.back().received == channel.messages.back().bytes)
+  std::memcpy(&header.context, slot + sizeof header.fragment, sizeof header - sizeof header.fragment);
+  if (c.missing == 0 && !c.receive) {
+    if (header.fragment_bytes == lent && leaves(c)) return false;
     begin_message(peer, header);
-  Message& message = channel.messages.back();
-  std::byte* const target = message.receive ? message.receive->data : message.early.data();
-  if (header.fragment_bytes > 0)
-    std::memcpy(target + message.received, slot + sizeof header, header.fragment_bytes);
-  message.received += header.fragment_bytes;
-  ++channel.fragments_taken;
-  memory_->put_signal(peer, 0, nullptr, 0, consumed_offset(world_.rank), channel.fragments_taken);
-  if (message.received == message.bytes && message.receive) finish_message(peer, message);
+  }
+  const bool is_lent = header.fragment_bytes == lent;
+  const std::size_t bytes = is_lent ? header.message_bytes : header.fragment_bytes;
+  std::byte* target = nullptr;
+  if (c.receive) {
+    target = c.receive->data + c.receive->moved;
+    c.receive->moved += bytes;
+  } else {
+    Early& early = c.early.back();
+    target = early.data.data() + early.received;
+    early.received += bytes;
+  }
+  if (is_lent) {
+    std::uint64_t address = 0;
+    std::memcpy(&address, slot + sizeof header, sizeof address);
+    peer_memory_->read(peer, target, address, bytes);
+  } else if (bytes > 0) {
+    std::memcpy(target, slot + sizeof header, bytes);
+  }
+  c.missing -= bytes;
+  if (c.missing == 0 && c.receive) {
+    c.receive->done = true;
+    c.receive = nullptr;
+  }
+  ++c.taken;
+  // Told late, since each time costs the sender a cache line; but before its ring is full, or when it waits.
+  if (is_lent || c.taken - c.told >= slots / 2) tell_taken(peer);
   return true;
 }
 
-void Mailbox::begin_message(Rank peer, const Header& header) {
-  Channel& channel = channels_[static_cast<std::size_t>(peer)];
-  Message& message = channel.messages.emplace_back(
-      Message{.context = header.context, .tag = header.tag, .bytes = header.message_bytes, .early = {}});
-  const auto wanted =
-      std::find_if(channel.receives.begin(), channel.receives.end(), [&](const Receive* receive) {
-        return receive->context == message.context && receive->tag == message.tag;
-      });
-  if (wanted == channel.receives.end()) {
-    message.early.resize(message.bytes);
-    return;
-  }
-  message.receive = *wanted;
-  channel.receives.erase(wanted);
-  if (message.receive->bytes != message.bytes)
-    fail(ErrorCode::invalid_argument,
-         fmt::format("recv on rank {} expects {} bytes, but rank {} ({}) sent {}", world_.rank,
-                     message.receive->bytes, peer, world_.host[static_cast<std::size_t>(peer)],
-                     message.bytes));
+void Mailbox::tell_taken(Rank peer) {
+  Channel& c = channel(peer);
+  c.told = c.taken;
+  if (c.direct) return store_signal(c.direct, taken_offset(world_.rank), c.taken);
+  memory_->put_signal(peer, 0, nullptr, 0, taken_offset(world_.rank), c.taken);
 }
 
-void Mailbox::finish_message(Rank peer, Message& message) {
-  Channel& channel = channels_[static_cast<std::size_t>(peer)];
-  message.receive->done = true;
-  channel.messages.remove_if([&](const Message& other) { return &other == &message; });
+void Mailbox::check_length(Rank peer, std::size_t expected, std::size_t sent) const {
+  if (expected == sent) return;
+  fail(ErrorCode::invalid_argument,
+       fmt::format("recv on rank {} expects {} bytes, but rank {} ({}) sent {}", world_.rank, expected, peer,
+                   world_.host[static_cast<std::size_t>(peer)], sent));
+}
+
+// Whether a lent message is left where it is for now. Not for long, since its sender may wait, and not when
+// another one is expected behind it.
+bool Mailbox::leaves(Channel& c) { return !c.receives.first && ++c.unwanted < tuning::patient_looks; }
+
+void Mailbox::begin_message(Rank peer, const Header& header) {
+  Channel& c = channel(peer);
+  c.unwanted = 0;
+  Receive* receive = c.receives.first;
+  while (receive && !(receive->context == header.context && receive->tag == header.tag))
+    receive = receive->next;
+  if (receive) {
+    check_length(peer, receive->bytes, header.message_bytes);
+    c.receives.remove(*receive);
+  } else {
+    c.early.push_back({header.context, header.tag, std::vector<std::byte>(header.message_bytes)});
+  }
+  c.receive = receive;
+  c.missing = header.message_bytes;
+}
+
+void Mailbox::post(Send& send) {
+  channel(send.peer).sends.append(send);
+  while (put_fragment(send.peer)) {
+  }
 }
 
 // Gives `receive` the first early message that matches, or leaves it posted.
 void Mailbox::post(Receive& receive) {
-  const Rank peer = receive.peer;
-  Channel& channel = channels_[static_cast<std::size_t>(peer)];
-  for (Message& message : channel.messages) {
-    if (message.receive || message.context != receive.context || message.tag != receive.tag) continue;
-    if (message.bytes != receive.bytes)
-      fail(ErrorCode::invalid_argument,
-           fmt::format("recv on rank {} expects {} bytes, but rank {} ({}) sent {}", world_.rank,
-                       receive.bytes, peer, world_.host[static_cast<std::size_t>(peer)], message.bytes));
-    if (message.received > 0) std::memcpy(receive.data, message.early.data(), message.received);
-    message.early.clear();
-    message.receive = &receive;
-    if (message.received == message.bytes) finish_message(peer, message);
+  Channel& c = channel(receive.peer);
+  for (auto early = c.early.begin(); early != c.early.end(); ++early) {
+    if (early->context != receive.context || early->tag != receive.tag) continue;
+    check_length(receive.peer, receive.bytes, early->data.size());
+    if (early->received > 0) std::memcpy(receive.data, early->data.data(), early->received);
+    receive.moved = early->received;
+    receive.done = early->received == early->data.size();
+    if (!receive.done) c.receive = &receive;  // it is the one that is arriving
+    c.early.erase(early);
     return;
   }
-  channel.receives.push_back(&receive);
+  c.receives.append(receive);
+}
+
+Mailbox::Send::~Send() {
+  if (done) return;
+  mailbox.channel(peer).sends.remove(*this);
+  if (lent_at == 0) return;
+  mailbox.channel(peer).lent.remove(*this);
+  mailbox.peer_memory_->withdraw();  // the job is ending, and the data may go
+}
+
+Mailbox::Receive::~Receive() {
+  if (done) return;
+  Channel& c = mailbox.channel(peer);
+  c.receives.remove(*this);
+  if (c.receive != this) return;
+  // The rest of its message still comes.
+  c.receive = nullptr;
+  Early& rest = c.early.emplace_back(Early{context, tag, std::vector<std::byte>(bytes)});
+  rest.received = moved;
+}
+
+void Mailbox::advance(Rank peer) {
+  Channel& c = channel(peer);
+  if (c.lent.first) look_at_lent(c, peer);
+  while (put_fragment(peer)) {
+  }
+  while (take_fragment(peer)) {
+  }
 }
 
 void Mailbox::advance() {
-  for (Rank peer = 0; peer < world_.size; ++peer) {
-    if (peer == world_.rank) continue;
-    while (push_fragment(peer)) {
-    }
-    while (take_fragment(peer)) {
-    }
-  }
+  for (const Rank peer : peers_) advance(peer);
 }
 
-// The messages of one exchange. However it ends, no queue keeps a pointer into it.
-class Mailbox::Transfers final : public Exchange {
- public:
-  Transfers(Mailbox& mailbox, const Group& group, int tag, std::span<const OutgoingPart> sends,
-            std::span<const IncomingPart> receives)
-      : mailbox_(mailbox) {
-    for (const IncomingPart& part : receives) {
-      const Rank peer = group.world_rank[static_cast<std::size_t>(part.peer)];
-      incoming_.push_back({peer, group.context, tag, static_cast<std::byte*>(part.data), part.bytes});
-      mailbox_.post(incoming_.back());
-    }
-    for (const OutgoingPart& part : sends) {
-      const Rank peer = group.world_rank[static_cast<std::size_t>(part.peer)];
-      outgoing_.push_back({peer, group.context, tag, static_cast<const std::byte*>(part.data), part.bytes});
-      mailbox_.channels_[static_cast<std::size_t>(peer)].sends.push_back(&outgoing_.back());
-    }
-    mailbox_.advance();
-  }
+Mailbox::Transfers::Transfers(Mailbox& mailbox, const Group& group, const Operation& operation)
+    : Transfers(mailbox, group, operation.tag) {
+  if (operation.pattern == Pattern::recv)
+    receive({operation.peer, operation.recv.data, operation.recv.bytes()});
+  if (operation.pattern == Pattern::send) send({operation.peer, operation.send.data, operation.send.bytes()});
+  for (const Part& part : operation.receives)
+    if (part.peer != group.rank) receive({part.peer, part.buffer.data, part.buffer.bytes()});
+  for (const Part& part : operation.sends)
+    if (part.peer != group.rank) send({part.peer, part.buffer.data, part.buffer.bytes()});
+}
 
-  ~Transfers() override {
-    if (done()) return;
-    const auto holds = [](auto& own, const auto* item) {
-      return std::any_of(own.begin(), own.end(), [&](auto& mine) { return &mine == item; });
-    };
-    for (Channel& channel : mailbox_.channels_) {
-      std::erase_if(channel.sends, [&](const Send* send) { return holds(outgoing_, send); });
-      channel.receives.remove_if([&](const Receive* receive) { return holds(incoming_, receive); });
-      channel.messages.remove_if([&](const Message& message) { return holds(incoming_, message.receive); });
-    }
-  }
+void Mailbox::Transfers::receive(const IncomingPart& part) {
+  mailbox_.post(receives_.add(mailbox_, world_rank(part.peer), group_.context, tag_,
+                              static_cast<std::byte*>(part.data), part.bytes));
+}
 
-  bool done() override {
-    const auto is_done = [](const auto& item) { return item.done; };
-    return std::all_of(outgoing_.begin(), outgoing_.end(), is_done) &&
-           std::all_of(incoming_.begin(), incoming_.end(), is_done);
-  }
+void Mailbox::Transfers::send(const OutgoingPart& part) {
+  mailbox_.post(sends_.add(mailbox_, world_rank(part.peer), group_.context, tag_,
+                           static_cast<std::byte*>(const_cast<void*>(part.data)), part.bytes));
+}
 
-  std::string waiting_for() const override {
-    std::string ranks;
-    const auto add = [&](const auto& item) {
-      if (item.done) return;
-      const std::string name =
-          fmt::format("rank {} ({})", item.peer, mailbox_.world_.host[static_cast<std::size_t>(item.peer)]);
-      if (ranks.find(name) == std::string::npos) ranks += (ranks.empty() ? "" : ", ") + name;
-    };
-    for (const Receive& receive : incoming_) add(receive);
-    for (const Send& send : outgoing_) add(send);
-    return ranks;
-  }
+// All are moved on, also while one of them waits.
+bool Mailbox::Transfers::done() {
+  bool all = true;
+  const auto move = [&](const Transfer& item) {
+    if (!item.done) mailbox_.advance(item.peer);
+    all = all && item.done;
+  };
+  sends_.each(move);
+  receives_.each(move);
+  return all;
+}
 
- private:
-  Mailbox& mailbox_;
-  std::deque<Send> outgoing_;  // deques, since the queues hold pointers to the elements
-  std::deque<Receive> incoming_;
-};
+std::vector<Rank> Mailbox::Transfers::waiting_for() const {
+  std::vector<Rank> ranks;
+  const auto add = [&](const Transfer& item) {
+    if (!item.done && std::find(ranks.begin(), ranks.end(), item.peer) == ranks.end())
+      ranks.push_back(item.peer);
+  };
+  receives_.each(add);
+  sends_.each(add);
+  return ranks;
+}
 
 std::unique_ptr<Exchange> Mailbox::start(const Group& group, int tag, std::span<const OutgoingPart> sends,
                                          std::span<const IncomingPart> receives) {
-  return std::make_unique<Transfers>(*this, group, tag, sends, receives);
+  auto transfers = std::make_unique<Transfers>(*this, group, tag);
+  for (const IncomingPart& part : receives) transfers->receive(part);
+  for (const OutgoingPart& part : sends) transfers->send(part);
+  return transfers;
 }
 
 }  // namespace shoal::comm

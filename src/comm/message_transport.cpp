@@ -4,8 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
-#include "comm/wait.h"
+#include "comm/group_state.h"
+#include "comm/host_collectives.h"
+#include "comm/mailbox.h"
+#include "comm/schedule_round.h"
+#include "comm/tuning.h"
+#include "comm/wait_board.h"
 #include "shoal/base/error.h"
 
 namespace shoal::comm {
@@ -13,10 +19,18 @@ namespace shoal::comm {
 // A schedule that is under way; known to its transport from the first step to the last.
 class MessageTransport::Running final : public Pending {
  public:
-  Running(MessageTransport& transport, Group group, Pattern pattern, Schedule schedule)
-      : transport_(transport), group_(std::move(group)), pattern_(pattern), schedule_(std::move(schedule)) {
+  Running(MessageTransport& transport, const Group& group, Pattern pattern, Schedule schedule)
+      : transport_(transport), group_(group), pattern_(pattern), schedule_(std::move(schedule)) {
+    if (schedule_.in_turn) group_.state->turns.push_back(this);
     transport_.active_.push_back(this);
     place_ = std::prev(transport_.active_.end());
+  }
+  /// What has been started elsewhere.
+  Running(MessageTransport& transport, const Group& group, Pattern pattern,
+          std::unique_ptr<Exchange> exchange)
+      : Running(transport, group, pattern, one_round()) {
+    exchange_ = std::move(exchange);
+    step();
   }
   ~Running() override { leave(); }
   Running(const Running&) = delete;
@@ -28,18 +42,22 @@ class MessageTransport::Running final : public Pending {
   }
 
   void wait() override {
-    const auto done = [this] { return done_; };
-    if (wait_until(
-            done, [this] { transport_.progress(); }, default_deadline()))
-      return;
-    fail(ErrorCode::timeout,
-         fmt::format("{} on rank {}: {} silent for {} s", to_string(pattern_), group_.rank,
-                     exchange_ ? exchange_->waiting_for() + " has been" : "somebody has been",
-                     default_deadline().count() / 1000));
+    // The exchange alone at first: a short one ends without a look at everything else.
+    for (int i = 0; i < tuning::patient_polls && !done_; ++i) {
+      step();
+      // Another rank of this host may need the processor; the library's own calls see to that themselves.
+      if (i > tuning::polls && !done_ && !schedule_.rounds[next_].has_messages()) std::this_thread::yield();
+    }
+    if (done_) return;
+    const auto who = [this] { return exchange_ ? exchange_->waiting_for() : std::vector<Rank>(); };
+    wait_or_fail(
+        transport_.wait_board(), transport_.world(), to_string(pattern_), [this] { return done_; },
+        [this] { transport_.progress(); }, who);
   }
 
   /// Goes as far as it can.
   void step() {
+    if (schedule_.in_turn && group_.state->turns.front() != this) return;
     while (!done_) {
       if (!exchange_) {
         if (next_ == schedule_.rounds.size()) {
@@ -48,9 +66,11 @@ class MessageTransport::Running final : public Pending {
           return;
         }
         const Round& round = schedule_.rounds[next_];
-        exchange_ = transport_.messenger().start(group_, schedule_.tag, round.sends, round.receives);
+        if (!round.is_local())
+          exchange_ = start_round(transport_.messenger(), group_.state->host.get(), group_,
+                                  group_.state->hosts, schedule_.tag, round);
       }
-      if (!exchange_->done()) return;
+      if (exchange_ && !exchange_->done()) return;
       exchange_.reset();
       if (const auto& then = schedule_.rounds[next_].then) then();
       ++next_;
@@ -58,19 +78,48 @@ class MessageTransport::Running final : public Pending {
   }
 
  private:
+  static Schedule one_round() {
+    Schedule schedule;
+    schedule.add();
+    return schedule;
+  }
+
   void leave() {
     if (place_ != transport_.active_.end()) transport_.active_.erase(place_);
     place_ = transport_.active_.end();
+    if (schedule_.in_turn) std::erase(group_.state->turns, this);
   }
 
   MessageTransport& transport_;
-  Group group_;
+  const Group& group_;  // its communicator is kept by whoever waits
   Pattern pattern_;
   Schedule schedule_;
   std::list<Running*>::iterator place_;
   std::size_t next_ = 0;  // round
   std::unique_ptr<Exchange> exchange_;
   bool done_ = false;
+};
+
+// Messages through the mailbox, which need no schedule.
+class MessageTransport::Passing final : public Pending {
+ public:
+  Passing(MessageTransport& transport, const Group& group, const Operation& operation)
+      : transport_(transport),
+        group_(group),
+        pattern_(operation.pattern),
+        messages_(*transport.mailbox_, group, operation) {}
+
+  bool test() override {
+    transport_.progress();
+    return messages_.done();
+  }
+  void wait() override { transport_.pass(messages_, group_, pattern_); }
+
+ private:
+  MessageTransport& transport_;
+  const Group& group_;  // its communicator is kept by whoever waits
+  Pattern pattern_;
+  Mailbox::Transfers messages_;
 };
 
 namespace {
@@ -83,18 +132,152 @@ int take_tag(std::map<std::uint64_t, int>& next, std::uint64_t context) {
   return tag;
 }
 
+// Where all members are on this host, the host's collectives are the group's.
+HostCollectives* host_alone(const Group& group, Pattern pattern) {
+  if (!group.state || !group.state->host || !HostCollectives::carries(pattern)) return nullptr;
+  return group.state->hosts.count() == 1 ? group.state->host.get() : nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<Pending> MessageTransport::start(const Group& group, const Operation& operation) {
-  Schedule schedule = make_schedule(group, operation);
-  if (schedule.collective) schedule.tag = take_tag(next_tag_, group.context);
-  auto running = std::make_unique<Running>(*this, group, operation.pattern, std::move(schedule));
+  if (HostCollectives* host = host_alone(group, operation.pattern))
+    return std::make_unique<Running>(*this, group, operation.pattern, host->start(operation));
+  if (passes(group, operation)) {
+    if (operation.pattern == Pattern::exchange) copy_own_parts(group.rank, operation);
+    return std::make_unique<Passing>(*this, group, operation);
+  }
+  auto running = std::make_unique<Running>(*this, group, operation.pattern, next_schedule(group, operation));
   running->step();
   return running;
 }
 
+Schedule MessageTransport::next_schedule(const Group& group, const Operation& operation) {
+  if (!group.state) group.state = std::make_shared<GroupState>(each_apart(group));
+  Schedule schedule = make_schedule(group, group.state->hosts, operation, options_);
+  if (schedule.collective) schedule.tag = take_tag(next_tag_, group.context);
+  return schedule;
+}
+
 void MessageTransport::submit(const Group& group, const Operation& operation) {
-  start(group, operation)->wait();
+  if (HostCollectives* host = host_alone(group, operation.pattern)) return host->run(operation);
+  if (passes(group, operation)) {
+    if (operation.pattern == Pattern::exchange) copy_own_parts(group.rank, operation);
+    Mailbox::Transfers messages(*mailbox_, group, operation);
+    return pass(messages, group, operation.pattern);
+  }
+  if (operation.pattern == Pattern::send || operation.pattern == Pattern::recv)
+    return pass_library_message(group, operation);
+  Running(*this, group, operation.pattern, next_schedule(group, operation)).wait();
+}
+
+void MessageTransport::pass_library_message(const Group& group, const Operation& operation) {
+  const OutgoingPart sent{operation.peer, operation.send.data, operation.send.bytes()};
+  const IncomingPart received{operation.peer, operation.recv.data, operation.recv.bytes()};
+  const bool sends = operation.pattern == Pattern::send;
+  const auto exchange =
+      messenger().start(group, operation.tag, {&sent, sends ? 1u : 0u}, {&received, sends ? 0u : 1u});
+  for (int i = 0; i < tuning::patient_polls; ++i)
+    if (exchange->done()) return;
+  wait_or_fail(
+      wait_board(), world(), to_string(operation.pattern), [&] { return exchange->done(); },
+      [this] { progress(); }, [&] { return exchange->waiting_for(); });
+}
+
+// Whether all messages of an exchange, send or recv go through the mailbox.
+bool MessageTransport::passes(const Group& group, const Operation& operation) const {
+  if (!mailbox_ || HostCollectives::carries(operation.pattern)) return false;
+  const auto carried = [&](Rank rank) {
+    return mailbox_->carries(group.world_rank[static_cast<std::size_t>(rank)]);
+  };
+  if (operation.pattern != Pattern::exchange) return carried(operation.peer);
+  const auto all = [&](std::span<const Part> parts) {
+    return std::ranges::all_of(
+        parts, [&](const Part& part) { return part.peer == group.rank || carried(part.peer); });
+  };
+  return all(operation.sends) && all(operation.receives);
+}
+
+void MessageTransport::pass(Mailbox::Transfers& messages, const Group& group, Pattern pattern) {
+  // Whom a rank waits for may need its core.
+  const bool crowded = group.state && group.state->host && group.state->host->crowded();
+  for (int i = 0; i < tuning::polls; ++i) {
+    if (messages.done()) return;
+    if (crowded) std::this_thread::yield();
+  }
+  wait_or_fail(
+      wait_board(), world(), to_string(pattern), [&] { return messages.done(); }, [this] { progress(); },
+      [&] { return messages.waiting_for(); });
+}
+
+void MessageTransport::use_mailbox(Mailbox* mailbox, bool threads) {
+  mailbox_ = mailbox;
+  peer_memory_ = std::make_unique<PeerMemory>(world(), mailbox->windows(), threads);
+  mailbox->accept_lent(*peer_memory_);
+}
+
+// Among the ranks of this host: each tries to read from all others, and if all can, large data is lent.
+void MessageTransport::share_ordinary_memory(HostCollectives& host) {
+  std::int64_t all = peer_memory_ && peer_memory_->reads_all() ? 1 : 0;
+  host.run({.pattern = Pattern::all_reduce,
+            .reduction = Reduction::min,
+            .send = {&all, 1, DType::int64},
+            .recv = {&all, 1, DType::int64}});
+  lends_ = all != 0;
+  if (lends_) mailbox_->lend();
+}
+
+void MessageTransport::use_host_memory(std::unique_ptr<SymmetricMemory> memory) {
+  arena_ = std::make_unique<HostArena>(std::move(memory));
+}
+
+void MessageTransport::drop_host_memory() {
+  mailbox_ = nullptr;
+  lends_ = false;
+  if (arena_) arena_->abandon();
+}
+
+// The members on a host tell each other what they offer; all of them must have room.
+void MessageTransport::share_memory(const Group& group) {
+  GroupState& state = *group.state;
+  const Group part = host_part(group, state.hosts);
+  const std::size_t size = part.world_rank.size();
+  const auto make = [&](HostArena::Lease lease) {
+    state.host = std::make_unique<HostCollectives>(*this, part, std::move(lease), HostCollectives::Limits{});
+    if (part.size() > 1 && group.context == 0) share_ordinary_memory(*state.host);
+    if (lends_) state.host->lend(*peer_memory_);
+  };
+  if (size == 1) return make({});
+  if (!arena_ || !HostCollectives::fits(part.size())) return;
+  const HostArena::Offer mine = arena_->take(part.world_rank, size == world().host.size());
+  std::vector<HostArena::Offer> offers(size, mine);
+  std::vector<OutgoingPart> sends;
+  std::vector<IncomingPart> receives;
+  for (std::size_t i = 0; i < size; ++i) {
+    const Rank peer = state.hosts.here()[i];
+    if (peer == group.rank) continue;
+    sends.push_back({peer, &mine, sizeof mine});
+    receives.push_back({peer, &offers[i], sizeof mine});
+  }
+  // No other message of a new group can be under way.
+  const auto exchange = messenger().start(group, subset_tag, sends, receives);
+  wait_or_fail(
+      wait_board(), world(), "opening a group", [&] { return exchange->done(); }, [this] { progress(); },
+      [&] { return exchange->waiting_for(); });
+  if (std::ranges::any_of(offers, [](const HostArena::Offer& offer) { return offer.slot < 0; }))
+    return arena_->withdraw(mine);
+  make(arena_->open(part.world_rank, part.rank, offers));
+}
+
+void MessageTransport::make_wait_board(const Group& everybody) {
+  if (everybody.size() == 1) return;
+  const std::size_t bytes = WaitBoard::footprint(everybody.size());
+  wait_board_ = std::make_unique<WaitBoard>(allocate(everybody, bytes), world(), default_deadline());
+}
+
+void MessageTransport::forget(const Group& group) noexcept {
+  next_tag_.erase(group.context);
+  if (group.context == 0) wait_board_.reset();
 }
 
 void MessageTransport::progress() {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
+#include <vector>
 
 #include "shoal/comm/operation.h"
 
@@ -34,8 +34,8 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual bool done() = 0;
-  /// For a message: the ranks that it waits for, "rank 2 (h3)".
-  virtual std::string waiting_for() const = 0;
+  /// The ranks of the world that it still waits for.
+  virtual std::vector<Rank> waiting_for() const = 0;
 };
 
 class Messenger {

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "shoal/comm/library_calls.h"
+
 namespace shoal::comm {
 namespace {
 
@@ -20,10 +22,32 @@ std::filesystem::path module_folder() {
   return std::filesystem::absolute(info.dli_fname).parent_path() / "shoal";
 }
 
+std::filesystem::path path_of(const ModuleDescription& description) {
+  return module_folder() / fmt::format("transport_{}.so", description.file);
+}
+
+const Module* module_of(void* handle) {
+  auto* entry = reinterpret_cast<ModuleEntry*>(dlsym(handle, module_symbol));
+  const Module* module = entry ? entry() : nullptr;
+  return module && module->abi == module_abi ? module : nullptr;
+}
+
+// The module that `transport` came from. No other is loaded for the search: two libraries of one
+// interface need not bear each other.
+const Module* module_in_use(const Transport& transport) {
+  for (const ModuleDescription& description : known_modules) {
+    if (description.transport != transport.name()) continue;
+    void* handle = dlopen(path_of(description).c_str(), RTLD_NOW | RTLD_NOLOAD);
+    const Module* module = handle ? module_of(handle) : nullptr;
+    if (module && module->library() == transport.library()) return module;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 const Module* load_module(const ModuleDescription& description, std::string& reason) {
-  const std::filesystem::path path = module_folder() / fmt::format("transport_{}.so", description.file);
+  const std::filesystem::path path = path_of(description);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
     reason = fmt::format("{} was not built (install {} and build again)", path.string(), description.package);
@@ -35,13 +59,24 @@ const Module* load_module(const ModuleDescription& description, std::string& rea
     reason = fmt::format("{} (install {})", dlerror(), description.package);
     return nullptr;
   }
-  auto* entry = reinterpret_cast<ModuleEntry*>(dlsym(handle, module_symbol));
-  const Module* module = entry ? entry() : nullptr;
-  if (!module || module->abi != module_abi) {
+  const Module* module = module_of(handle);
+  if (!module) {
     reason = fmt::format("{} belongs to another version of Shoal", path.string());
     return nullptr;
   }
   return module;
+}
+
+std::vector<std::unique_ptr<LibraryCalls>> library_calls(Communicator& world, std::size_t operand_bytes) {
+  const Module* module = module_in_use(world.transport());
+  if (!module) return {};
+  return module->library_calls(world, operand_bytes);
+}
+
+std::size_t library_calls_footprint(int ranks, std::size_t operand_bytes) {
+  // Two operands, two work arrays of half a size, and some words of synchronisation for each rank.
+  constexpr std::size_t rank_bytes = 2048;
+  return 3 * operand_bytes + (static_cast<std::size_t>(ranks) + 4) * rank_bytes;
 }
 
 std::string find_program(const char* name) {

@@ -5,19 +5,24 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "shoal/comm/job.h"
 #include "shoal/comm/transport.h"
 
 namespace shoal::comm {
 
-inline constexpr int module_abi = 1;  // grows with every change of Transport or Module
+class LibraryCalls;
+
+inline constexpr int module_abi = 2;  // grows with every change of Transport or Module
 
 struct Module {
   int abi;
   const char* transport;     // "mpi"
   std::string (*library)();  // version of what it was loaded with; does not initialise it
   std::unique_ptr<Transport> (*create)(const JobOptions& options);  // joins the job
+  /// See shoal/comm/library_calls.h.
+  std::vector<std::unique_ptr<LibraryCalls>> (*library_calls)(Communicator& world, std::size_t operand_bytes);
 };
 
 inline constexpr const char* module_symbol = "shoal_transport_module";

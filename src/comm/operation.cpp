@@ -15,6 +15,34 @@ const char* to_string(Reduction reduction) {
   return "unknown";
 }
 
+bool is_defined(Reduction reduction, DType dtype) {
+  enum class Kind { integer, real, complex, located };
+  const Kind kind = [dtype] {
+    switch (dtype) {
+      case DType::float16:
+      case DType::bfloat16:
+      case DType::float32:
+      case DType::float64: return Kind::real;
+      case DType::complex64:
+      case DType::complex128: return Kind::complex;
+      case DType::located_int32:
+      case DType::located_int64:
+      case DType::located_float32:
+      case DType::located_float64: return Kind::located;
+      default: return Kind::integer;
+    }
+  }();
+  switch (reduction) {
+    case Reduction::sum:
+    case Reduction::product: return kind != Kind::located;
+    case Reduction::min:
+    case Reduction::max: return kind != Kind::complex;
+    case Reduction::logical_and:
+    case Reduction::logical_or: return kind == Kind::integer;
+  }
+  return false;
+}
+
 const char* to_string(Pattern pattern) {
   switch (pattern) {
     case Pattern::barrier: return "barrier";

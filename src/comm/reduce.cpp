@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstddef>
 #include <limits>
 #include <type_traits>
 
@@ -18,19 +19,46 @@ inline constexpr bool is_complex = false;
 template <class T>
 inline constexpr bool is_complex<std::complex<T>> = true;
 template <class T>
+inline constexpr bool is_located = false;
+template <class T>
+inline constexpr bool is_located<Located<T>> = true;
+template <class T>
 inline constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
 // Half precision accumulates in float; narrow integers in themselves (wrap-around is what MPI does).
 template <class T>
 using Accumulator = std::conditional_t<is_half<T>, float, T>;
 
+// These loops are vectorised: nothing in one step depends on another, though `out` may be `a` or `b`.
+template <class A, class T, class Apply>
+void convert_and_apply(const A* a, const T* b, A* out, std::int64_t count, Apply apply) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) out[i] = apply(a[i], static_cast<A>(b[i]));
+}
+
+template <class A, class T>
+void convert(const A* from, T* to, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(from[i]);
+}
+
+// Block by block, so that `out` is written only after all inputs have been read there.
 template <class T, class Apply>
 void fold(std::span<const void* const> inputs, void* out, std::int64_t count, Apply apply) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    auto value = static_cast<Accumulator<T>>(static_cast<const T*>(inputs[0])[i]);
+  using A = Accumulator<T>;
+  const auto input = [&](std::size_t r) { return static_cast<const T*>(inputs[r]); };
+  if constexpr (std::is_same_v<A, T>) {
+    if (inputs.size() == 2) return convert_and_apply(input(0), input(1), static_cast<T*>(out), count, apply);
+  }
+  constexpr std::int64_t block = 512;
+  alignas(A) std::byte room[block * sizeof(A)];  // uninitialised, unlike an array of complex numbers
+  A* const sums = reinterpret_cast<A*>(room);
+  for (std::int64_t begin = 0; begin < count; begin += block) {
+    const std::int64_t length = std::min(block, count - begin);
+    convert(input(0) + begin, sums, length);
     for (std::size_t r = 1; r < inputs.size(); ++r)
-      value = apply(value, static_cast<Accumulator<T>>(static_cast<const T*>(inputs[r])[i]));
-    static_cast<T*>(out)[i] = static_cast<T>(value);
+      convert_and_apply(sums, input(r) + begin, sums, length, apply);
+    convert(sums, static_cast<T*>(out) + begin, length);
   }
 }
 
@@ -46,14 +74,19 @@ void combine_as(DType dtype, Reduction reduction, std::span<const void* const> i
   constexpr bool ordered = !is_complex<T>;
   constexpr bool integral = std::is_integral_v<T>;
   switch (reduction) {
-    case Reduction::sum: return fold<T>(inputs, out, count, [](A a, A b) { return static_cast<A>(a + b); });
+    case Reduction::sum:
+      if constexpr (!is_located<T>)
+        return fold<T>(inputs, out, count, [](A a, A b) { return static_cast<A>(a + b); });
+      break;
     case Reduction::product:
-      return fold<T>(inputs, out, count, [](A a, A b) { return static_cast<A>(a * b); });
+      if constexpr (!is_located<T>)
+        return fold<T>(inputs, out, count, [](A a, A b) { return static_cast<A>(a * b); });
+      break;
     case Reduction::min:
-      if constexpr (ordered) return fold<T>(inputs, out, count, [](A a, A b) { return std::min(a, b); });
+      if constexpr (ordered) return fold<T>(inputs, out, count, [](A a, A b) { return least(a, b); });
       break;
     case Reduction::max:
-      if constexpr (ordered) return fold<T>(inputs, out, count, [](A a, A b) { return std::max(a, b); });
+      if constexpr (ordered) return fold<T>(inputs, out, count, [](A a, A b) { return greatest(a, b); });
       break;
     case Reduction::logical_and:
       if constexpr (integral)
@@ -72,13 +105,25 @@ T identity(DType dtype, Reduction reduction) {
   using A = Accumulator<T>;
   using Limits = std::numeric_limits<A>;
   constexpr bool ordered = !is_complex<T>;
-  const auto highest = [] { return Limits::has_infinity ? Limits::infinity() : Limits::max(); };
+  const auto highest = [] {
+    if constexpr (is_located<T>)
+      return no_least<decltype(T::value)>();
+    else
+      return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  };
   const auto lowest = [] {
-    return Limits::has_infinity ? static_cast<A>(-Limits::infinity()) : Limits::lowest();
+    if constexpr (is_located<T>)
+      return no_greatest<decltype(T::value)>();
+    else
+      return Limits::has_infinity ? static_cast<A>(-Limits::infinity()) : Limits::lowest();
   };
   switch (reduction) {
-    case Reduction::sum: return static_cast<T>(A(0));
-    case Reduction::product: return static_cast<T>(A(1));
+    case Reduction::sum:
+      if constexpr (!is_located<T>) return static_cast<T>(A(0));
+      break;
+    case Reduction::product:
+      if constexpr (!is_located<T>) return static_cast<T>(A(1));
+      break;
     case Reduction::min:
       if constexpr (ordered) return static_cast<T>(highest());
       break;
@@ -114,6 +159,10 @@ void with_type(DType dtype, Work&& work) {
     case DType::complex64: return work(std::complex<float>());
     case DType::complex128: return work(std::complex<double>());
     case DType::boolean: return work(bool());
+    case DType::located_int32: return work(Located<std::int32_t>());
+    case DType::located_int64: return work(Located<std::int64_t>());
+    case DType::located_float32: return work(Located<float>());
+    case DType::located_float64: return work(Located<double>());
   }
 }
 

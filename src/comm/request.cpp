@@ -26,13 +26,17 @@ Request& Request::operator=(Request&& other) noexcept {
 
 void Request::drop() noexcept {
   if (!pending_ || std::uncaught_exceptions() > 0) return;
+  pending_.reset();  // with checks (SHOAL_CHECK=normal) it names itself
   std::fputs("shoal: a Request was dropped before its wait(): its buffers may still be in use\n", stderr);
   std::abort();
 }
 
 bool Request::test() {
-  if (pending_ && pending_->test()) pending_.reset();
-  return !pending_;
+  if (!pending_) return true;
+  std::unique_ptr<Pending> pending = std::move(pending_);  // gone where test() throws, as in wait()
+  if (pending->test()) return true;
+  pending_ = std::move(pending);
+  return false;
 }
 
 void Request::wait() {

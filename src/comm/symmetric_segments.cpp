@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "comm/wait.h"
+#include "comm/wait_board.h"
 #include "shoal/base/error.h"
 #include "shoal/comm/transport.h"
 
@@ -36,6 +36,24 @@ struct SegmentMemory::State {
     if (offset > bytes || length > bytes - offset)
       fail(ErrorCode::invalid_argument,
            fmt::format("segment: bytes {} to {} are past its end at {}", offset, offset + length, bytes));
+  }
+
+  // False after a deadline of the caller's; after that of the job, the error names the `silent` ones.
+  template <class Done, class Silent>
+  bool wait(std::span<const Awaited> signals, Done&& done, Silent&& silent,
+            std::optional<std::chrono::milliseconds> deadline) {
+    for (const Awaited& signal : signals) check(signal.peer, 0, 0);
+    Transport& transport = communicator.transport();
+    const auto progress = [&] { transport.progress(); };
+    const auto who = [&] {
+      std::vector<Rank> ranks;
+      for (const Awaited& signal : signals)
+        if (silent(signal)) ranks.push_back(communicator.world_rank(signal.peer));
+      return ranks;
+    };
+    if (deadline) return wait_for_peers(transport.wait_board(), done, progress, *deadline, who);
+    wait_or_fail(transport.wait_board(), transport.world(), "", done, progress, who);
+    return true;
   }
 };
 
@@ -87,20 +105,40 @@ std::uint64_t SegmentMemory::received(Rank peer) const {
   return std::atomic_ref<std::uint64_t>(*word).load(std::memory_order_acquire);
 }
 
-bool SegmentMemory::wait(Rank peer, std::uint64_t sequence,
-                         std::optional<std::chrono::milliseconds> deadline) {
-  Transport& transport = state_->communicator.transport();
-  const auto arrived = [&] { return received(peer) >= sequence; };
-  const auto limit = deadline.value_or(default_deadline());
-  if (wait_until(
-          arrived, [&] { transport.progress(); }, limit))
-    return true;
-  if (deadline) return false;
-  fail(ErrorCode::timeout,
-       fmt::format("rank {} ({}) has been silent for {} s", state_->communicator.world_rank(peer),
-                   state_->communicator.host(peer), limit.count() / 1000));
+bool SegmentMemory::wait_all(std::span<const Awaited> signals,
+                             std::optional<std::chrono::milliseconds> deadline) {
+  const auto came = [&](const Awaited& signal) { return received(signal.peer) >= signal.sequence; };
+  std::size_t next = 0;  // all before it have come
+  return state_->wait(
+      signals,
+      [&] {
+        while (next < signals.size() && came(signals[next])) ++next;
+        return next == signals.size();
+      },
+      [&](const Awaited& signal) { return !came(signal); }, deadline);
 }
 
+std::optional<std::size_t> SegmentMemory::wait_any(std::span<const Awaited> signals,
+                                                   std::optional<std::chrono::milliseconds> deadline) {
+  if (signals.empty()) fail(ErrorCode::invalid_argument, "segment: wait_any for no signal");
+  std::size_t first = signals.size();
+  state_->wait(
+      signals,
+      [&] {
+        for (first = 0; first < signals.size(); ++first)
+          if (received(signals[first].peer) >= signals[first].sequence) return true;
+        return false;
+      },
+      [](const Awaited&) { return true; }, deadline);
+  return first < signals.size() ? std::optional(first) : std::nullopt;
+}
+
+void SegmentMemory::host_only(MemorySpace space) {
+  if (space == MemorySpace::device)
+    fail(ErrorCode::unsupported, "segment: this transport does not carry device memory");
+}
+
+void SegmentMemory::fence() { state_->memory->fence(); }
 void SegmentMemory::flush() { state_->memory->flush(); }
 std::size_t SegmentMemory::segment_bytes() const { return state_->bytes; }
 

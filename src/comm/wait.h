@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <thread>
 
 #include "shoal/comm/job.h"  // default_deadline
@@ -15,8 +14,7 @@ namespace shoal::comm {
 
 class Backoff {
  public:
-  /// `longest_sleep`: short where somebody is at work on what is waited for, long for a PE that is idle.
-  explicit Backoff(std::chrono::microseconds longest_sleep) : longest_sleep_(longest_sleep) {}
+  using Duration = std::chrono::steady_clock::duration;
 
   /// One step of waiting: a pause, a yield or a sleep, according to how long it has been.
   void pause() {
@@ -28,15 +26,18 @@ class Backoff {
     } else if (steps_ <= yield_steps || elapsed() < yield_time) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(sleep_);
-      sleep_ = std::min(sleep_ * 2, longest_sleep_);
+      std::this_thread::sleep_for(sleep());
     }
   }
 
-  std::chrono::steady_clock::duration elapsed() {
+  /// How long it has been. Time in which this process did not run at all counts little: a job that was
+  /// stopped as a whole, and goes on, has no silent ranks.
+  Duration elapsed() {
     const auto now = std::chrono::steady_clock::now();
-    if (start_ == std::chrono::steady_clock::time_point{}) start_ = now;
-    return now - start_;
+    if (last_ != std::chrono::steady_clock::time_point{})
+      waited_ += std::min<Duration>(now - last_, longest_gap);
+    last_ = now;
+    return waited_;
   }
 
   /// True once in a while: when it is worth looking at the clock.
@@ -46,23 +47,41 @@ class Backoff {
   static constexpr int spin_steps = 16;
   static constexpr int yield_steps = 256;  // clock reads only after these
   static constexpr auto yield_time = std::chrono::milliseconds(5);
-  std::chrono::microseconds longest_sleep_;
+  static constexpr auto longest_gap = std::chrono::milliseconds(500);
+
+  // A small part of the time that has passed, so that sleeping adds little to it. Up to a second it stays
+  // short: data may be on its way, and moves only when this rank looks. Later it saves the processor.
+  Duration sleep() const {
+    using std::chrono::microseconds;
+    if (waited_ < std::chrono::seconds(1))
+      return std::clamp<Duration>(waited_ / 64, microseconds(50), microseconds(200));
+    return std::min<Duration>(waited_ / 1000, microseconds(2000));
+  }
+
   int steps_ = 0;
-  std::chrono::microseconds sleep_{50};
-  std::chrono::steady_clock::time_point start_{};
+  Duration waited_{};
+  std::chrono::steady_clock::time_point last_{};
 };
 
-/// Calls `done` until it is true, `progress` in between. Returns false when `deadline` has passed.
-template <class Done, class Progress>
-bool wait_until(Done&& done, Progress&& progress, std::chrono::milliseconds deadline) {
-  const bool for_ever = deadline == std::chrono::milliseconds::max();
-  Backoff backoff(std::chrono::microseconds(for_ever ? 2000 : 200));
+/// Calls `done` until it is true, `progress` in between, and `look(elapsed)` now and then once it takes
+/// long. Returns false when `deadline` has passed (milliseconds::max(): never).
+template <class Done, class Progress, class Look>
+bool wait_until(Done&& done, Progress&& progress, std::chrono::milliseconds deadline, Look&& look) {
+  Backoff backoff;
   while (!done()) {
     progress();
     backoff.pause();
-    if (!for_ever && backoff.time_to_look() && backoff.elapsed() > deadline) return done();
+    if (!backoff.time_to_look()) continue;
+    const auto elapsed = std::chrono::floor<std::chrono::milliseconds>(backoff.elapsed());
+    look(elapsed);
+    if (elapsed >= deadline) return done();
   }
   return true;
+}
+
+template <class Done, class Progress>
+bool wait_until(Done&& done, Progress&& progress, std::chrono::milliseconds deadline) {
+  return wait_until(done, progress, deadline, [](std::chrono::milliseconds) {});
 }
 
 }  // namespace shoal::comm

@@ -19,26 +19,12 @@ int main(int argc, char** argv) {
   const auto body = [&](comm::Communicator& world) {
     if (world.size() != ranks)
       fail(ErrorCode::invalid_argument, fmt::format("{} ranks instead of {}", world.size(), ranks));
-    int cases = 0;
-    std::int64_t comparisons = 0;
-    for (const comm::conformance::Case& test : comm::conformance::all_cases()) {
-      if (!only.empty() && test.name != only) continue;
-      comm::conformance::comparisons() = 0;
-      try {
-        test.run(world);
-      } catch (const std::exception& error) {
-        throw std::runtime_error(fmt::format("case '{}': {}", test.name, error.what()));
-      }
-      if (comm::conformance::comparisons() == 0 && world.rank() == 0 && world.size() > 1)
-        throw std::runtime_error(fmt::format("case '{}' compared nothing", test.name));
-      ++cases;
-      comparisons += comm::conformance::comparisons();
-    }
-    comparisons = world.all_reduce(comparisons, comm::Reduction::sum);
+    const comm::conformance::Tally mine = comm::conformance::run_cases(world, only, [] {});
+    const std::int64_t comparisons = world.all_reduce(mine.comparisons, comm::Reduction::sum);
     if (world.rank() == 0)
       fmt::print("conformance: {} with {} ranks: {} cases, {} comparisons, all equal\n", transport,
-                 world.size(), cases, comparisons);
-    return cases > 0 ? 0 : 1;
+                 world.size(), mine.cases, comparisons);
+    return mine.cases > 0 ? 0 : 1;
   };
   try {
     return comm::run({.transport = transport, .threads = ranks, .symmetric_bytes = std::size_t{32} << 20},

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "comm/conformance.h"
@@ -26,11 +27,15 @@ std::string printed(const T& value) {
     return fmt::format("({}, {})", value.real(), value.imag());
 }
 
-template <class T>
-void expect_equal(const T& actual, const T& expected, const std::string& what) {
+/// The message is made only when it is needed: there are millions of comparisons.
+template <class T, class... Arguments>
+void expect_equal(const T& actual, const T& expected, fmt::format_string<Arguments...> what,
+                  Arguments&&... arguments) {
   ++comparisons();
   if (!(actual == expected))
-    throw std::runtime_error(fmt::format("{}: {} instead of {}", what, printed(actual), printed(expected)));
+    throw std::runtime_error(fmt::format("{}: {} instead of {}",
+                                         fmt::format(what, std::forward<Arguments>(arguments)...),
+                                         printed(actual), printed(expected)));
 }
 
 inline void expect(bool condition, const std::string& what) {
@@ -38,13 +43,14 @@ inline void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
+/// `says` is a part of the error's text.
 template <class Call>
-void expect_error(ErrorCode code, Call&& call, const std::string& what) {
+void expect_error(ErrorCode code, Call&& call, const std::string& what, const std::string& says = "") {
   ++comparisons();
   try {
     call();
   } catch (const Error& error) {
-    if (error.code() == code) return;
+    if (error.code() == code && std::string(error.what()).find(says) != std::string::npos) return;
     throw std::runtime_error(fmt::format("{}: error {} ({})", what, to_string(error.code()), error.what()));
   }
   throw std::runtime_error(what + ": no error");

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// failing TRANSPORT RANKS WHAT WHO: a job in which rank WHO goes wrong. What is expected of each is in
-// test_failures.cpp.
+// failing TRANSPORT RANKS EVENT WHO: a job in which EVENT happens to rank WHO. What is expected of each is in
+// test_failures.cpp and test_faults.cpp.
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,18 +17,151 @@
 #include "shoal/base/error.h"
 #include "shoal/comm/job.h"
 #include "shoal/comm/symmetric_segments.h"
+#include "shoal/comm/transport.h"
 
 using namespace shoal;
+using namespace std::chrono_literals;
 
 namespace {
+
+constexpr int rounds = 40;
+
+// What a program does all day: sums, a put to the right, a barrier. Calls `event` on rank `who` half-way.
+// Returns a number that depends on every message.
+template <class Event>
+std::int64_t work(comm::Communicator& world, int who, int turns, Event&& event) {
+  comm::SymmetricSegments<std::int64_t> segments(world, 1);
+  const int right = (world.rank() + 1) % world.size(),
+            left = (world.rank() + world.size() - 1) % world.size();
+  std::int64_t value = world.rank() + 1;
+  for (int turn = 1; turn <= turns; ++turn) {
+    if (turn == rounds / 2 && world.rank() == who) event();
+    value = world.all_reduce(value * (world.rank() + 2), comm::Reduction::sum) % 1'000'003;
+    segments.put(right, 0, View<const std::int64_t>(&value, 1), static_cast<std::uint64_t>(turn));
+    segments.wait(left, static_cast<std::uint64_t>(turn));
+    value = segments.from(left)[0] + world.rank();
+    world.barrier();
+  }
+  return value;
+}
+
+// Stops this process, and lets a child wake it after two seconds.
+void pause_for_a_while() {
+  const pid_t me = getpid();
+  if (fork() == 0) {
+    sleep(2);
+    kill(me, SIGCONT);
+    _exit(0);
+  }
+  raise(SIGSTOP);
+}
+
+int print_result(comm::Communicator& world, std::int64_t value) {
+  const std::int64_t sum = world.all_reduce(value, comm::Reduction::sum);
+  if (world.rank() == 0) fmt::print("result {}\n", sum);
+  return 0;
+}
+
+int work_with_event(comm::Communicator& world, const std::string& what, int who) {
+  const std::map<std::string, void (*)()> events = {
+      {"work", [] {}},
+      {"kill", [] { raise(SIGKILL); }},
+      {"terminate", [] { raise(SIGTERM); }},
+      {"stop", [] { raise(SIGSTOP); }},
+      {"pause", pause_for_a_while},
+      {"throw", [] { throw std::runtime_error("the sky is falling"); }},
+      {"exit", [] { std::exit(3); }},
+      {"hang", [] { std::this_thread::sleep_for(60s); }},
+  };
+  const auto event = events.find(what);
+  if (event == events.end()) fail(ErrorCode::invalid_argument, "what is " + what);
+  return print_result(world, work(world, who, rounds, event->second));
+}
+
+// Works until somebody ends it; says so first.
+int work_for_ever(comm::Communicator& world) {
+  work(world, -1, 1, [] {});
+  if (world.rank() == 0) {
+    fmt::print("ready\n");
+    std::fflush(stdout);
+  }
+  work(world, -1, 1'000'000'000, [] {});
+  return 0;
+}
+
+// Rank `who` hands on what the one before it sends, and stops doing so: everybody behind it waits in turn.
+int pipeline(comm::Communicator& world, int who) {
+  comm::SymmetricSegments<int> segments(world, 1);
+  const int next = (world.rank() + 1) % world.size(),
+            previous = (world.rank() + world.size() - 1) % world.size();
+  for (std::uint64_t turn = 1;; ++turn) {
+    if (world.rank() == 0) segments.signal(next, turn);
+    if (world.rank() == 0)
+      segments.wait(previous, turn);
+    else
+      segments.wait_forever(previous, turn);
+    if (turn == 20 && world.rank() == who) raise(SIGSTOP);
+    if (world.rank() != 0) segments.signal(next, turn);
+  }
+}
+
+// Of this rank alone, also where ranks are threads.
+double processor_seconds(const comm::Communicator& world) {
+  rusage usage{};
+  getrusage(world.transport().name() == "threads" ? RUSAGE_THREAD : RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Everybody waits in a barrier for rank `who`: prints the largest share of a processor that this takes.
+int idle(comm::Communicator& world, int who, std::chrono::seconds time) {
+  world.barrier();
+  const double before = processor_seconds(world);
+  if (world.rank() == who) std::this_thread::sleep_for(time);
+  world.barrier();
+  const double share = (processor_seconds(world) - before) / static_cast<double>(time.count());
+  const double largest = world.all_reduce(share, comm::Reduction::max);
+  if (world.rank() == 0) fmt::print("{:.1f} % of a processor\n", 100 * largest);
+  return largest < 0.05 ? 0 : 1;
+}
+
+int barriers(comm::Communicator& world) {
+  world.barrier();
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) world.barrier();
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  if (world.rank() == 0) fmt::print("{:.2f} s\n", time.count());
+  return time < 10s ? 0 : 1;
+}
+
+// What a program may keep in static objects, and that dies after the job has ended.
+struct Kept {
+  std::optional<comm::Communicator> world, half;
+  std::optional<comm::SymmetricSegments<double>> segments;
+  comm::Request request;
+};
+
+int keep(comm::Communicator& world) {
+  static Kept kept;
+  if (world.rank() != 0 && world.transport().name() == "threads") {
+    const comm::Communicator other = *world.split(world.rank() % 2, 0);
+    const comm::SymmetricSegments<double> segments(world, 10);
+    world.barrier();
+    return 0;
+  }
+  kept.world = world;
+  kept.half = *world.split(world.rank() % 2, 0);
+  kept.segments.emplace(world, 10);
+  kept.request = world.barrier_async();
+  kept.request.wait();
+  return 0;
+}
 
 int body(comm::Communicator& world, const std::string& what, int who) {
   const bool me = world.rank() == who;
   if (what == "nothing") {
-    world.barrier();
-  } else if (what == "throw") {
-    world.barrier();
-    if (me) throw std::runtime_error("the sky is falling");
     world.barrier();
   } else if (what == "agree") {
     comm::agree(world, [&] {
@@ -37,15 +175,33 @@ int body(comm::Communicator& world, const std::string& what, int who) {
     world.barrier();
   } else if (what == "heap") {
     comm::SymmetricSegments<double> segments(world, std::size_t{1} << 40);
+  } else if (what == "small-heap") {
+    comm::SymmetricSegments<std::byte> segments(
+        world, (std::size_t{2} << 20) / static_cast<std::size_t>(world.size()));
   } else if (what == "unequal") {
     comm::SymmetricSegments<double> segments(world, me ? 10 : 20);
-  } else if (what == "silent") {
+  } else if (what == "return") {
+    work(world, -1, 3, [] {});
+    if (me) return 3;
+    work(world, -1, rounds, [] {});
+  } else if (what == "leave") {
     comm::SymmetricSegments<double> segments(world, 1);
-    if (me) std::this_thread::sleep_for(std::chrono::seconds(4));
-    segments.signal(world.size() - 1 - world.rank(), 1);
-    segments.wait(who, 1);
+    if (!me) segments.wait(who, 1);
+  } else if (what == "deadlock") {
+    comm::SymmetricSegments<double> segments(world, 1);
+    segments.wait((world.rank() + 1) % world.size(), 1);
+  } else if (what == "pipeline") {
+    return pipeline(world, who);
+  } else if (what == "for-ever") {
+    return work_for_ever(world);
+  } else if (what == "idle") {
+    return idle(world, who, 3s);
+  } else if (what == "barriers") {
+    return barriers(world);
+  } else if (what == "keep") {
+    return keep(world);
   } else {
-    fail(ErrorCode::invalid_argument, "what is " + what);
+    return work_with_event(world, what, who);
   }
   return 0;
 }
@@ -53,11 +209,19 @@ int body(comm::Communicator& world, const std::string& what, int who) {
 }  // namespace
 
 int main(int, char** argv) {
+  const std::string what = argv[3];
+  comm::JobOptions options{.transport = argv[1], .threads = std::atoi(argv[2])};
+  options.symmetric_bytes = std::size_t{1} << 20;
   try {
-    return comm::run({.transport = argv[1], .threads = std::atoi(argv[2])},
-                     [&](comm::Communicator& world) { return body(world, argv[3], std::atoi(argv[4])); });
+    if (what == "twice")
+      comm::run(options, [](comm::Communicator& world) { return body(world, "nothing", 0); });
+    return comm::run(options, [&](comm::Communicator& world) {
+      return body(world, what == "twice" ? "nothing" : what, std::atoi(argv[4]));
+    });
+  } catch (const comm::AgreedError& error) {
+    if (comm::read_launch_environment().rank == 0) fmt::print(stderr, "shoal: {}\n", error.what());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "failing: {}\n", error.what());
-    return 3;
+    fmt::print(stderr, "shoal: {}\n", error.what());
   }
+  return 3;
 }

@@ -58,12 +58,12 @@ class Failures : public testing::TestWithParam<Way> {
     for (const TransportStatus& status : probe_transports())
       if (status.library == GetParam().library && !status.available) GTEST_SKIP() << status.detail;
   }
-  static Outcome run(int ranks, const std::string& what, int who, const std::string& environment = "") {
+  static Outcome run(int ranks, const std::string& what, int who) {
     const std::string n = std::to_string(ranks);
     const std::string program = std::string(FAILING_PROGRAM) + " " + GetParam().transport + " " + n + " " +
                                 what + " " + std::to_string(who);
     const std::string launch = GetParam().launch.empty() ? "" : GetParam().launch + " -n " + n + " ";
-    return run_shell((environment.empty() ? "" : "env " + environment + " ") + launch + program);
+    return run_shell(launch + program);
   }
 };
 
@@ -118,14 +118,6 @@ TEST_P(Failures, SymmetricMemoryOfUnequalSizeNamesBoth) {
       << outcome.output;  // 10 doubles a peer, and a signal
   EXPECT_NE(outcome.output.find("512"), std::string::npos)
       << outcome.output;  // 20 doubles a peer, and a signal
-}
-
-TEST_P(Failures, ASilentPeerIsNamedAfterTheDeadline) {
-  const Outcome outcome = run(2, "silent", 1, "SHOAL_TIMEOUT=1");
-  EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_LT(outcome.seconds, 8.0);
-  EXPECT_NE(outcome.output.find("rank 1 ("), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("has been silent for 1 s"), std::string::npos) << outcome.output;
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Failures, testing::ValuesIn(ways),

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "shoal/base/half.h"
+#include "shoal/base/located.h"
 
 namespace shoal {
 
@@ -27,6 +28,10 @@ enum class DType : std::uint8_t {
   complex64,
   complex128,
   boolean,
+  located_int32,  // Located<T>
+  located_int64,
+  located_float32,
+  located_float64,
 };
 
 std::size_t size_of(DType dtype);
@@ -102,6 +107,23 @@ struct DTypeOf<std::complex<double>> {
 template <>
 struct DTypeOf<bool> {
   static constexpr DType value = DType::boolean;
+};
+
+template <>
+struct DTypeOf<Located<std::int32_t>> {
+  static constexpr DType value = DType::located_int32;
+};
+template <>
+struct DTypeOf<Located<std::int64_t>> {
+  static constexpr DType value = DType::located_int64;
+};
+template <>
+struct DTypeOf<Located<float>> {
+  static constexpr DType value = DType::located_float32;
+};
+template <>
+struct DTypeOf<Located<double>> {
+  static constexpr DType value = DType::located_float64;
 };
 
 template <class T>

@@ -21,6 +21,13 @@ struct JobOptions {
   int threads = 1;
   /// Symmetric memory that the program will allocate on each PE (sum of SegmentMemory::footprint).
   std::size_t symmetric_bytes = std::size_t{16} << 20;
+  /// Sums run in rank order across hosts too (else: within a host, then over the hosts), so that their bits
+  /// do not depend on how ranks lie on hosts. SHOAL_REPRODUCIBLE=1 sets it as well.
+  bool reproducible = false;
+  /// For finding mistakes (docs/debugging.md). What is empty is taken from the environment.
+  std::string check{};  // SHOAL_CHECK: off (the default), light, normal, heavy, communicating
+  std::string trace{};  // SHOAL_TRACE: file for the timeline; none where it is not set
+  std::string fault{};  // SHOAL_FAULT: what is to go wrong; nothing where it is not set
 };
 
 /// The process environment that launchers set.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,14 +14,21 @@ namespace shoal::comm {
 /// Number of a process (PE) within a communicator, 0 .. size-1.
 using Rank = int;
 
+/// min and max give NaN where one of the values is NaN; of Located values they give the value and its place
+/// (see located.h). Complex numbers have no order; the logical ones are for integers and bool.
 enum class Reduction : std::uint8_t { sum, product, min, max, logical_and, logical_or };
 const char* to_string(Reduction reduction);
+bool is_defined(Reduction reduction, DType dtype);
+
+/// What a transport keeps for a group between open() and close().
+class GroupState;
 
 /// The members of a communicator. Immutable; the same on all members but for `rank`.
 struct Group {
   std::uint64_t context = 0;     // differs between any two groups that share a member
   std::vector<Rank> world_rank;  // of each member
   Rank rank = 0;                 // mine
+  mutable std::shared_ptr<GroupState> state{};
 
   int size() const { return static_cast<int>(world_rank.size()); }
 };

@@ -28,6 +28,12 @@
 
 namespace shoal::comm {
 
+/// A signal that is waited for.
+struct Awaited {
+  Rank peer = 0;
+  std::uint64_t sequence = 0;
+};
+
 /// The untyped part of SymmetricSegments; offsets and lengths in bytes. Calls with a peer throw
 /// invalid_argument for a rank or a range that is not there.
 class SegmentMemory {
@@ -48,10 +54,15 @@ class SegmentMemory {
   std::byte* direct(Rank peer);
   std::uint64_t received(Rank peer) const;
   /// Without a deadline that of the job counts, and passing it throws timeout; with one, it returns
-  /// false. milliseconds::max() is for ever.
-  bool wait(Rank peer, std::uint64_t sequence, std::optional<std::chrono::milliseconds> deadline);
+  /// false (wait_any: nothing). milliseconds::max() is for ever.
+  bool wait_all(std::span<const Awaited> signals, std::optional<std::chrono::milliseconds> deadline);
+  std::optional<std::size_t> wait_any(std::span<const Awaited> signals,
+                                      std::optional<std::chrono::milliseconds> deadline);
+  void fence();
   void flush();
   std::size_t segment_bytes() const;
+  /// Throws unsupported for device memory, which no transport puts yet.
+  static void host_only(MemorySpace space);
 
  private:
   struct State;
@@ -71,30 +82,47 @@ class SymmetricSegments {
   /// Writes into my segment on `peer`, from element `offset` on. Visible after a later put with a
   /// sequence number, or flush. `values` is free on return. Throws invalid_argument past the end.
   void put(Rank peer, std::size_t offset, View<const T> values) {
-    memory_.put(peer, offset * sizeof(T), values.data(), values.size() * sizeof(T));
+    memory_.put(peer, offset * sizeof(T), host(values), values.size() * sizeof(T));
   }
   /// The same, and then sets my signal on `peer` to `sequence` (which must grow).
   void put(Rank peer, std::size_t offset, View<const T> values, std::uint64_t sequence) {
-    memory_.put(peer, offset * sizeof(T), values.data(), values.size() * sizeof(T), sequence);
+    memory_.put(peer, offset * sizeof(T), host(values), values.size() * sizeof(T), sequence);
   }
   /// The signal alone.
   void signal(Rank peer, std::uint64_t sequence) { memory_.put(peer, 0, nullptr, 0, sequence); }
 
   /// Reads back what is in my segment on `peer`.
   void get(Rank peer, std::size_t offset, View<T> values) {
-    memory_.get(peer, offset * sizeof(T), values.data(), values.size() * sizeof(T));
+    memory_.get(peer, offset * sizeof(T), host(values), values.size() * sizeof(T));
   }
 
   /// Waits until the signal of `peer` is at least `sequence`, with the job's deadline: then throws
   /// timeout, naming the silent peer and its host.
-  void wait(Rank peer, std::uint64_t sequence) { memory_.wait(peer, sequence, std::nullopt); }
+  void wait(Rank peer, std::uint64_t sequence) {
+    const Awaited signal{peer, sequence};
+    memory_.wait_all({&signal, 1}, std::nullopt);
+  }
   /// With a deadline of its own: false when it has passed.
   bool wait_for(Rank peer, std::uint64_t sequence, std::chrono::milliseconds deadline) {
-    return memory_.wait(peer, sequence, deadline);
+    const Awaited signal{peer, sequence};
+    return memory_.wait_all({&signal, 1}, deadline);
   }
   /// For ever: for a PE that has nothing to do until somebody wants it. Sleeps, nearly idle.
   void wait_forever(Rank peer, std::uint64_t sequence) {
-    memory_.wait(peer, sequence, std::chrono::milliseconds::max());
+    const Awaited signal{peer, sequence};
+    memory_.wait_all({&signal, 1}, std::chrono::milliseconds::max());
+  }
+
+  /// Until all of `signals` have come; the timeout names those that have not.
+  void wait_all(std::span<const Awaited> signals) { memory_.wait_all(signals, std::nullopt); }
+  bool wait_all_for(std::span<const Awaited> signals, std::chrono::milliseconds deadline) {
+    return memory_.wait_all(signals, deadline);
+  }
+  /// Until one of `signals` (at least one) has come: the index of the first in the list that has.
+  std::size_t wait_any(std::span<const Awaited> signals) { return *memory_.wait_any(signals, std::nullopt); }
+  std::optional<std::size_t> wait_any_for(std::span<const Awaited> signals,
+                                          std::chrono::milliseconds deadline) {
+    return memory_.wait_any(signals, deadline);
   }
 
   /// The latest sequence number that has arrived from `peer`.
@@ -110,10 +138,19 @@ class SymmetricSegments {
     return memory ? std::span<T>(reinterpret_cast<T*>(memory), elements_) : std::span<T>();
   }
 
+  /// Between two puts to one peer that write the same elements: the later one wins. (Not needed for signals:
+  /// a put with a sequence number covers all earlier puts to that peer.) Waits for nothing.
+  void fence() { memory_.fence(); }
+
   /// Returns when all my puts have arrived.
   void flush() { memory_.flush(); }
 
  private:
+  template <class U>
+  static U* host(View<U> values) {
+    SegmentMemory::host_only(values.space());
+    return values.data();
+  }
   SegmentMemory memory_;
   std::size_t elements_;
 };

@@ -20,6 +20,8 @@
 
 namespace shoal::comm {
 
+class WaitBoard;
+
 /// One allocation that every member of a group holds with the same size, 64-byte aligned, zeroed.
 /// Ranks are those of the group it was allocated for. Destruction is local and never communicates;
 /// whoever destroys it knows that no peer still writes to it.
@@ -43,6 +45,9 @@ class SymmetricMemory {
 
   /// Copies from `offset` in the peer's memory; blocks until the data is here.
   virtual void get(Rank peer, std::size_t offset, void* destination, std::size_t bytes) = 0;
+
+  /// Puts to a peer after it land after those before it. Where that is cheaper than flush(), override it.
+  virtual void fence() { flush(); }
 
   /// Returns when all earlier puts have arrived at their peers.
   virtual void flush() = 0;
@@ -93,6 +98,9 @@ class Transport {
   /// Lets the library move data (needed between hosts, where a PE that makes no call sees nothing),
   /// and throws `aborted` when the job is ending. Called by everything that waits.
   virtual void progress() = 0;
+
+  /// Where ranks that wait for long tell each other for whom (src/comm/wait_board.h); null: nowhere.
+  virtual WaitBoard* wait_board() { return nullptr; }
 
   /// Collective, last: leaves the job in good order.
   virtual void finalize() = 0;

@@ -5,16 +5,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "comm/host_memory.h"
+#include "comm/hosts.h"
+#include "comm/mailbox.h"
 #include "comm/message_transport.h"
 #include "comm/module.h"
+#include "comm/mpi/library_calls.h"
 #include "comm/mpi/mpi_call.h"
 #include "comm/mpi/mpi_memory.h"
-#include "comm/mpi/pieces.h"
+#include "comm/mpi/mpi_messenger.h"
+#include "comm/split_messenger.h"
 #include "shoal/base/error.h"
 
 namespace shoal::comm::mpi {
@@ -32,11 +35,17 @@ std::string library_version() {
   return version;
 }
 
-class MpiTransport final : public MessageTransport, private Messenger {
+class MpiTransport final : public MessageTransport {
  public:
-  explicit MpiTransport(const JobOptions&) {
-    int initialized = 0;
+  explicit MpiTransport(const JobOptions& options) {
+    set_options(schedule_options(options));
+    int initialized = 0, finalized = 0;
     MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (finalized)
+      throw AgreedError(ErrorCode::unsupported,
+                        "MPI has ended in this process and cannot start again: use one comm::run, or call "
+                        "MPI_Init before the first and MPI_Finalize after the last");
     owns_mpi_ = !initialized;
     if (owns_mpi_) {
       int provided = 0;
@@ -52,13 +61,12 @@ class MpiTransport final : public MessageTransport, private Messenger {
     call(MPI_Comm_dup(MPI_COMM_WORLD, &put_communicator_), "MPI_Comm_dup", world_.rank);
     MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(put_communicator_, MPI_ERRORS_RETURN);
-    int* largest_tag = nullptr;
-    int has_largest_tag = 0;
-    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest_tag, &has_largest_tag);
-    if (has_largest_tag) largest_tag_ = *largest_tag;
+    messenger_ = std::make_unique<MpiMessenger>(communicator_, world_);
     remote_ = std::make_unique<RemoteAccess>(put_communicator_, world_.rank);
     gather_hosts();
+    share_host_memory();
   }
+  ~MpiTransport() override { drop_host_memory(); }
 
   std::string_view name() const override { return "mpi"; }
   std::string library() const override { return library_version(); }
@@ -76,30 +84,13 @@ class MpiTransport final : public MessageTransport, private Messenger {
   }
 
   void open(const Group& group) override {
-    if (group.size() == world_.size && group.context == 0) {
-      communicators_[0] = communicator_;
-      return;
-    }
-    MPI_Group everybody, members;
-    MPI_Comm created;
-    call(MPI_Comm_group(communicator_, &everybody), "MPI_Comm_group", world_.rank);
-    call(MPI_Group_incl(everybody, group.size(), group.world_rank.data(), &members), "MPI_Group_incl",
-         world_.rank);
-    call(MPI_Comm_create_group(communicator_, members, static_cast<int>(group.context % 32'000), &created),
-         "MPI_Comm_create_group", world_.rank);
-    MPI_Group_free(&members);
-    MPI_Group_free(&everybody);
-    MPI_Comm_set_errhandler(created, MPI_ERRORS_RETURN);
-    communicators_[group.context] = created;
+    place(group, host_of_);
+    if (!split_ || group.state->hosts.count() > 1) messenger_->open(group);
+    share_memory(group);
+    if (group.context == 0) make_wait_board(group);
   }
-
   void close(const Group& group) noexcept override {
-    const auto found = communicators_.find(group.context);
-    if (found == communicators_.end() || group.context == 0) return;
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (!finalized) MPI_Comm_free(&found->second);
-    communicators_.erase(found);
+    messenger_->close(group);
     forget(group);
   }
 
@@ -114,24 +105,31 @@ class MpiTransport final : public MessageTransport, private Messenger {
   void abort(int exit_code) noexcept override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
-  Messenger& messenger() override { return *this; }
-  void poll() override {
-    if (remote_->in_use) remote_->progress();
+  Messenger& messenger() override {
+    if (split_) return *split_;
+    return *messenger_;
   }
-  std::unique_ptr<Exchange> start(const Group& group, int tag, std::span<const OutgoingPart> sends,
-                                  std::span<const IncomingPart> receives) override;
-  using MessageTransport::start;
+  void poll() override {
+    // A probe moves the whole library on: beside messages that do so themselves it comes now and then.
+    constexpr unsigned some = 8;
+    if (remote_->in_use && (is_idle() || ++polls_ % some == 0)) remote_->progress();
+    if (mailbox_) mailbox_->advance();
+  }
   void gather_hosts();
+  void share_host_memory();
 
   World world_;
   bool owns_mpi_ = false;
   MPI_Comm communicator_ = MPI_COMM_NULL;
   MPI_Comm put_communicator_ = MPI_COMM_NULL;
-  std::map<std::uint64_t, MPI_Comm> communicators_;  // by context
-  std::vector<std::string> identities_;              // equal for ranks that can share memory
+  std::vector<int> host_of_;             // equal for ranks that can share memory
+  std::vector<std::string> identities_;  // the same
+  std::unique_ptr<MpiMessenger> messenger_;
   std::unique_ptr<RemoteAccess> remote_;
+  std::unique_ptr<Mailbox> mailbox_;       // for messages within this host
+  std::unique_ptr<SplitMessenger> split_;  // of both
   std::uint64_t next_memory_ = 1;
-  int largest_tag_ = 32767;
+  unsigned polls_ = 0;
 };
 
 void MpiTransport::gather_hosts() {
@@ -147,121 +145,56 @@ void MpiTransport::gather_hosts() {
     return texts;
   };
   world_.host = gather(host_name());
-  identities_ = gather(host_identity());
+  host_of_ = number_hosts(gather(host_identity()));
+  for (const int host : host_of_) identities_.push_back(std::to_string(host));
 }
 
-// The requests of one exchange.
-class MpiExchange final : public Exchange {
- public:
-  MpiExchange(const World& world, const Group& group, MPI_Comm communicator, int tag,
-              std::span<const OutgoingPart> sends, std::span<const IncomingPart> receives)
-      : world_(world) {
-    for (const IncomingPart& part : receives) {
-      peers_.push_back(group.world_rank[static_cast<std::size_t>(part.peer)]);
-      for_pieces(part.bytes, [&](std::size_t begin, std::size_t length) {
-        receive_bytes_.push_back(length);
-        call(MPI_Irecv(static_cast<std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
-                       part.peer, tag, communicator, &requests_.emplace_back()),
-             "MPI_Irecv", world_.rank);
-      });
-    }
-    for (const OutgoingPart& part : sends)
-      for_pieces(part.bytes, [&](std::size_t begin, std::size_t length) {
-        call(MPI_Isend(static_cast<const std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
-                       part.peer, tag, communicator, &requests_.emplace_back()),
-             "MPI_Isend", world_.rank);
-      });
-    statuses_.resize(requests_.size());
+// Messages within a host go through its memory, if all of its ranks can map each other's.
+void MpiTransport::share_host_memory() {
+  if (world_.size == 1) return;
+  Group everybody;
+  everybody.rank = world_.rank;
+  for (Rank r = 0; r < world_.size; ++r) everybody.world_rank.push_back(r);
+  messenger_->open(everybody);
+  auto memory = allocate(everybody, Mailbox::footprint(world_.size));
+  const auto index = [](Rank rank) { return static_cast<std::size_t>(rank); };
+  const auto is_near = [&](Rank rank) { return host_of_[index(rank)] == host_of_[index(world_.rank)]; };
+  char reaches_all = 1;
+  for (Rank r = 0; r < world_.size; ++r)
+    if (is_near(r) && !memory->direct(r)) reaches_all = 0;
+  std::vector<char> all(host_of_.size());
+  call(MPI_Allgather(&reaches_all, 1, MPI_CHAR, all.data(), 1, MPI_CHAR, communicator_), "MPI_Allgather",
+       world_.rank);
+  const std::vector<int> before = host_of_;
+  for (std::size_t r = 0; r < before.size(); ++r)
+    for (std::size_t other = 0; other < before.size(); ++other)
+      if (before[other] == before[r] && !all[other]) host_of_[r] = world_.size + static_cast<int>(r);
+  identities_.clear();
+  for (const int host : host_of_) identities_.push_back(std::to_string(host));
+
+  std::vector<bool> near;
+  std::vector<Rank> peers;
+  for (Rank r = 0; r < world_.size; ++r) {
+    near.push_back(is_near(r));
+    if (near.back()) peers.push_back(r);
   }
-
-  // Given up, since the job is ending: MPI must not write to buffers that are no longer ours.
-  ~MpiExchange() override {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (done_ || finalized) return;
-    for (MPI_Request& request : requests_) {
-      if (request == MPI_REQUEST_NULL) continue;
-      MPI_Cancel(&request);
-      MPI_Request_free(&request);
-    }
-  }
-  MpiExchange(const MpiExchange&) = delete;
-  MpiExchange& operator=(const MpiExchange&) = delete;
-
-  bool done() override {
-    if (done_) return true;
-    int flag = 0;
-    const int code =
-        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &flag, statuses_.data());
-    if (code != MPI_SUCCESS) explain_failure(code);
-    if (flag == 0) return false;
-    done_ = true;
-    check_lengths();
-    return true;
-  }
-
-  std::string waiting_for() const override {
-    std::string ranks;
-    for (const Rank peer : peers_)
-      ranks += fmt::format("{}rank {} ({})", ranks.empty() ? "" : ", ", peer,
-                           world_.host[static_cast<std::size_t>(peer)]);
-    return ranks.empty() ? "a rank that takes no message" : ranks;
-  }
-
- private:
-  // Testall says only that one of the requests went wrong; its status says which and why.
-  [[noreturn]] void explain_failure(int code) const {
-    for (std::size_t i = 0; i < statuses_.size(); ++i) {
-      const int error = statuses_[i].MPI_ERROR;
-      if (error == MPI_SUCCESS || error == MPI_ERR_PENDING) continue;
-      int error_class = error;
-      MPI_Error_class(error, &error_class);
-      if (error_class == MPI_ERR_TRUNCATE && i < receive_bytes_.size()) refuse(i, "more");
-      call(error, "MPI_Testall", world_.rank);
-    }
-    call(code, "MPI_Testall", world_.rank);
-    fail(ErrorCode::communication, fmt::format("MPI_Testall failed on rank {}", world_.rank));
-  }
-
-  void check_lengths() const {
-    for (std::size_t i = 0; i < receive_bytes_.size(); ++i) {
-      int length = 0;
-      MPI_Get_count(&statuses_[i], MPI_BYTE, &length);
-      if (static_cast<std::size_t>(length) != receive_bytes_[i]) refuse(i, std::to_string(length));
-    }
-  }
-
-  [[noreturn]] void refuse(std::size_t i, const std::string& sent) const {
-    fail(ErrorCode::invalid_argument,
-         fmt::format("recv on rank {} expects {} bytes, but rank {} sent {}", world_.rank, receive_bytes_[i],
-                     statuses_[i].MPI_SOURCE, sent));
-  }
-
-  const World& world_;
-  std::vector<Rank> peers_;                 // that are received from
-  std::vector<std::size_t> receive_bytes_;  // of the first requests, which are the receives
-  std::vector<MPI_Request> requests_;
-  std::vector<MPI_Status> statuses_;
-  bool done_ = false;
-};
-
-// Programs' tags lie above those of collectives (MPI has no negative ones).
-std::unique_ptr<Exchange> MpiTransport::start(const Group& group, int tag,
-                                              std::span<const OutgoingPart> sends,
-                                              std::span<const IncomingPart> receives) {
-  const std::int64_t mpi_tag = std::int64_t{tag} - subset_tag;
-  if (mpi_tag > largest_tag_)
-    fail(ErrorCode::invalid_argument,
-         fmt::format("tag {} is above {}, the largest that this MPI allows", tag, largest_tag_ + subset_tag));
-  return std::make_unique<MpiExchange>(world_, group, communicators_.at(group.context),
-                                       static_cast<int>(mpi_tag), sends, receives);
+  mailbox_ = std::make_unique<Mailbox>(std::move(memory), world_, std::move(peers));
+  split_ = std::make_unique<SplitMessenger>(*mailbox_, *messenger_, std::move(near));
+  use_mailbox(mailbox_.get());
+  use_host_memory(allocate(everybody, host_memory_bytes()));
 }
 
 std::unique_ptr<Transport> create(const JobOptions& options) {
   return std::make_unique<MpiTransport>(options);
 }
 
-constexpr Module module{module_abi, "mpi", library_version, create};
+std::vector<std::unique_ptr<LibraryCalls>> baselines(Communicator&, std::size_t) {
+  std::vector<std::unique_ptr<LibraryCalls>> all;
+  all.push_back(make_library_calls());
+  return all;
+}
+
+constexpr Module module{module_abi, "mpi", library_version, create, baselines};
 
 }  // namespace
 }  // namespace shoal::comm::mpi

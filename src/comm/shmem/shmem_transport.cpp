@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as PEs of an OpenSHMEM job (1.4 or newer). Puts go straight into the peer's symmetric memory:
 // by stores where the library gives a pointer (same host), else by its puts, a fence and an atomic set.
-// Messages and collectives run over a Mailbox in symmetric memory.
+// Messages and collectives within a host run over symmetric memory; between hosts over the library's MPI,
+// where it has one.
 #include <dlfcn.h>
 #include <shmem.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -14,11 +16,15 @@
 
 #include "comm/direct_memory.h"
 #include "comm/host_memory.h"
+#include "comm/hosts.h"
 #include "comm/mailbox.h"
 #include "comm/message_transport.h"
 #include "comm/module.h"
+#include "comm/mpi/library_calls.h"
+#include "comm/shmem/library_calls.h"
+#include "comm/shmem/messages.h"
 #include "comm/shmem/symmetric_heap.h"
-#include "comm/wait.h"
+#include "comm/split_messenger.h"
 #include "shoal/base/error.h"
 
 namespace shoal::comm::shmem {
@@ -49,11 +55,11 @@ class ShmemMemory final : public SymmetricMemory {
   }
   void put_signal(Rank peer, std::size_t offset, const void* source, std::size_t bytes,
                   std::size_t signal_offset, std::uint64_t value) override {
-    put(peer, offset, source, bytes);
-    if (std::byte* memory = direct(peer)) return store_signal(memory, signal_offset, value);
-    shmem_fence();
-    static_assert(sizeof(unsigned long) == sizeof(std::uint64_t));
-    shmem_ulong_atomic_set(reinterpret_cast<unsigned long*>(local() + signal_offset), value, pe(peer));
+    if (std::byte* memory = direct(peer)) {
+      store_put(memory, offset, source, bytes);
+      return store_signal(memory, signal_offset, value);
+    }
+    put_and_set(peer, offset, source, bytes, signal_offset, value);
     // What the library has only queued so far would stay here until this PE's next call, and that may
     // come after much computing.
     for (int i = 0; arena_.progress_library && i < 16; ++i) arena_.progress_library();
@@ -65,9 +71,28 @@ class ShmemMemory final : public SymmetricMemory {
     else
       shmem_getmem(destination, local() + offset, bytes, pe(peer));
   }
+  void fence() override { shmem_fence(); }
   void flush() override { shmem_quiet(); }
 
  private:
+#if SHOAL_HAVE_PUTMEM_SIGNAL
+  void put_and_set(Rank peer, std::size_t offset, const void* source, std::size_t bytes,
+                   std::size_t signal_offset, std::uint64_t value) {
+    shmem_fence();  // the signal covers earlier puts as well
+    shmem_putmem_signal(local() + offset, source, bytes,
+                        reinterpret_cast<std::uint64_t*>(local() + signal_offset), value, SHMEM_SIGNAL_SET,
+                        pe(peer));
+  }
+#else
+  void put_and_set(Rank peer, std::size_t offset, const void* source, std::size_t bytes,
+                   std::size_t signal_offset, std::uint64_t value) {
+    put(peer, offset, source, bytes);
+    shmem_fence();
+    static_assert(sizeof(unsigned long) == sizeof(std::uint64_t));
+    shmem_ulong_atomic_set(reinterpret_cast<unsigned long*>(local() + signal_offset), value, pe(peer));
+  }
+#endif
+
   int pe(Rank peer) const { return world_rank_[static_cast<std::size_t>(peer)]; }
   Arena& arena_;
   std::vector<Rank> world_rank_;
@@ -101,10 +126,19 @@ void prepare_environment(std::size_t heap_bytes) {
 class ShmemTransport final : public MessageTransport {
  public:
   explicit ShmemTransport(const JobOptions& options) {
+    set_options(schedule_options(options));
     // Room for rounding each of some hundred allocations to whole cache lines.
     const auto arena_bytes = [&](int size) {
-      return options.symmetric_bytes + Mailbox::footprint(size) + 65536;
+      return options.symmetric_bytes + Mailbox::footprint(size) + host_memory_bytes() +
+             WaitBoard::footprint(size) + 65536;
     };
+    // (Open MPI's OpenSHMEM ends MPI with itself.)
+    int finalized = 0;
+    if (auto* mpi_finalized = library_symbol<int(int*)>("MPI_Finalized")) mpi_finalized(&finalized);
+    if (finalized)
+      throw AgreedError(ErrorCode::unsupported,
+                        "OpenSHMEM has ended in this process and cannot start again: use one comm::run, or "
+                        "call shmem_init before the first and shmem_finalize after the last");
     const int* initialized = library_symbol<int>("oshmem_shmem_initialized");
     owns_shmem_ = !initialized || *initialized == 0;
     if (owns_shmem_) start_library(arena_bytes(read_launch_environment().size) + heap_overhead);
@@ -112,7 +146,7 @@ class ShmemTransport final : public MessageTransport {
     world_.size = shmem_n_pes();
     make_arena(arena_bytes(world_.size));
     arena_.progress_library = library_symbol<void()>("opal_progress");
-    gather_hosts();
+    share_host_memory();
   }
 
   std::string_view name() const override { return "shmem"; }
@@ -120,12 +154,24 @@ class ShmemTransport final : public MessageTransport {
   const World& world() const override { return world_; }
 
   std::unique_ptr<SymmetricMemory> allocate(const Group& group, std::size_t bytes) override;
-  void open(const Group&) override {}
-  void close(const Group& group) noexcept override { forget(group); }
+  ~ShmemTransport() override { drop_host_memory(); }
+
+  void open(const Group& group) override {
+    place(group, host_of_);
+    if (messages_ && group.state->hosts.count() > 1) messages_->open(group);
+    share_memory(group);
+    if (group.context == 0) make_wait_board(group);
+  }
+  void close(const Group& group) noexcept override {
+    if (messages_) messages_->close(group);
+    forget(group);
+  }
 
   void finalize() override {
+    drop_host_memory();
     mailbox_.reset();
     shmem_barrier_all();
+    if (messages_) messages_->finalize();
     shmem_free(arena_.base);
     if (owns_shmem_) shmem_finalize();
   }
@@ -136,7 +182,10 @@ class ShmemTransport final : public MessageTransport {
   // The library's own bookkeeping within the symmetric heap, with room to spare.
   static constexpr std::size_t heap_overhead = std::size_t{1} << 20;
 
-  Messenger& messenger() override { return *mailbox_; }
+  Messenger& messenger() override {
+    if (split_) return *split_;
+    return *mailbox_;
+  }
   // Between hosts nothing moves by itself over TCP: a PE sees incoming puts only within library calls,
   // and none of the standard's polls makes progress.
   void poll() override {
@@ -147,12 +196,16 @@ class ShmemTransport final : public MessageTransport {
   void start_library(std::size_t heap_bytes);
   void make_arena(std::size_t bytes);
   void gather_hosts();
+  void share_host_memory();
 
   World world_;
+  std::vector<int> host_of_;  // by PE
   bool owns_shmem_ = true;
   bool several_hosts_ = false;
   Arena arena_;
   std::unique_ptr<Mailbox> mailbox_;
+  std::unique_ptr<LibraryMessages> messages_;  // between hosts; null: the mailbox carries them too
+  std::unique_ptr<SplitMessenger> split_;      // of both
 };
 
 void ShmemTransport::start_library(std::size_t heap_bytes) {
@@ -162,9 +215,14 @@ void ShmemTransport::start_library(std::size_t heap_bytes) {
          "transport shmem: this program does not export its symbols: link it with -rdynamic (CMake: "
          "ENABLE_EXPORTS)");
   prepare_environment(heap_bytes);
+  prepare_messages();
+  // Open MPI's makes a PE deaf to SIGTERM, also to that of the launcher, which then takes a second longer.
+  struct sigaction on_terminate {};
+  sigaction(SIGTERM, nullptr, &on_terminate);
   int provided = 0;
-  if (shmem_init_thread(SHMEM_THREAD_FUNNELED, &provided) != 0)
-    fail(ErrorCode::communication, "shmem_init_thread failed");
+  const int failed = shmem_init_thread(SHMEM_THREAD_FUNNELED, &provided);
+  sigaction(SIGTERM, &on_terminate, nullptr);
+  if (failed) fail(ErrorCode::communication, "shmem_init_thread failed");
 }
 
 // (Not shmem_calloc: Open MPI's clears after its barrier, and so destroys what peers put early.)
@@ -180,31 +238,62 @@ void ShmemTransport::make_arena(std::size_t bytes) {
     arena_.direct.push_back(pe == world_.rank ? arena_.base
                                               : static_cast<std::byte*>(shmem_ptr(arena_.base, pe)));
 
-  Group everybody;
-  everybody.rank = world_.rank;
-  for (Rank r = 0; r < world_.size; ++r) everybody.world_rank.push_back(r);
-  const std::size_t mailbox_bytes = Mailbox::footprint(world_.size);
-  std::memset(arena_.base, 0, mailbox_bytes);
-  shmem_barrier_all();
-  arena_.heap.take(0, mailbox_bytes);
-  world_.host.assign(static_cast<std::size_t>(world_.size), "?");
-  mailbox_ = std::make_unique<Mailbox>(std::make_unique<ShmemMemory>(arena_, everybody, 0), world_);
-  several_hosts_ = std::count(arena_.direct.begin(), arena_.direct.end(), nullptr) > 0;
+  gather_hosts();
 }
 
+// The names of all hosts, and which PEs share one: those that can address each other's memory.
 void ShmemTransport::gather_hosts() {
+  constexpr std::size_t width = 256;
+  std::vector<char> name(width);
+  host_name().copy(name.data(), width - 1);
+  std::memcpy(arena_.base, name.data(), width);
+  shmem_barrier_all();
+  for (int pe = 0; pe < world_.size; ++pe) {
+    shmem_getmem(name.data(), arena_.base, width, pe);
+    world_.host.emplace_back(name.data());
+  }
+  host_of_ = number_hosts(world_.host);
+  // A PE that some other of its host cannot address counts as a host of its own, for all of them.
+  const auto index = [](int pe) { return static_cast<std::size_t>(pe); };
+  std::int64_t reaches_all = 1, others = 1;
+  for (int pe = 0; pe < world_.size; ++pe)
+    if (host_of_[index(pe)] == host_of_[index(world_.rank)] && !arena_.direct[index(pe)]) reaches_all = 0;
+  shmem_barrier_all();  // the names have been read
+  std::memcpy(arena_.base, &reaches_all, sizeof reaches_all);
+  shmem_barrier_all();
+  const std::vector<int> by_name = host_of_;
+  for (int pe = 0; pe < world_.size; ++pe) {
+    shmem_getmem(&others, arena_.base, sizeof others, pe);
+    for (int near = 0; others == 0 && near < world_.size; ++near)
+      if (by_name[index(near)] == by_name[index(pe)]) host_of_[index(near)] = world_.size + near;
+  }
+  for (int pe = 0; pe < world_.size; ++pe)
+    if (host_of_[index(pe)] != host_of_[index(world_.rank)]) arena_.direct[index(pe)] = nullptr;
+  several_hosts_ = std::count(arena_.direct.begin(), arena_.direct.end(), nullptr) > 0;
+  shmem_barrier_all();
+}
+
+// Messages and collectives of this host go through a mailbox and slots at the beginning of the arena.
+void ShmemTransport::share_host_memory() {
   Group everybody;
   everybody.rank = world_.rank;
-  for (Rank r = 0; r < world_.size; ++r) everybody.world_rank.push_back(r);
-  constexpr std::size_t width = 256;
-  std::vector<char> all(width * static_cast<std::size_t>(world_.size)), mine(width);
-  host_name().copy(mine.data(), width - 1);
-  const std::vector<std::int64_t> counts(static_cast<std::size_t>(world_.size), width);
-  submit(everybody, {.pattern = Pattern::all_gather,
-                     .send = erase(View<char>(mine)),
-                     .recv = erase(View<char>(all)),
-                     .counts = counts});
-  for (std::size_t r = 0; r < world_.host.size(); ++r) world_.host[r] = all.data() + r * width;
+  std::vector<Rank> carried;
+  std::vector<bool> near;
+  if (several_hosts_) messages_ = make_messages(world_);
+  for (Rank r = 0; r < world_.size; ++r) {
+    everybody.world_rank.push_back(r);
+    near.push_back(arena_.direct[static_cast<std::size_t>(r)] != nullptr);
+    if (near.back() || !messages_) carried.push_back(r);
+  }
+  const std::size_t mailbox_bytes = Mailbox::footprint(world_.size);
+  std::memset(arena_.base, 0, mailbox_bytes + HostArena::zeroed_bytes());
+  shmem_barrier_all();
+  arena_.heap.take(0, mailbox_bytes);
+  arena_.heap.take(mailbox_bytes, host_memory_bytes());
+  mailbox_ = std::make_unique<Mailbox>(std::make_unique<ShmemMemory>(arena_, everybody, 0), world_, carried);
+  use_mailbox(mailbox_.get());
+  use_host_memory(std::make_unique<ShmemMemory>(arena_, everybody, mailbox_bytes));
+  if (messages_) split_ = std::make_unique<SplitMessenger>(*mailbox_, messages_->messenger(), near);
 }
 
 std::unique_ptr<SymmetricMemory> ShmemTransport::allocate(const Group& group, std::size_t bytes) {
@@ -253,7 +342,15 @@ std::unique_ptr<Transport> create(const JobOptions& options) {
   return std::make_unique<ShmemTransport>(options);
 }
 
-constexpr Module module{module_abi, "shmem", library_version, create};
+// Open MPI carries its OpenSHMEM on an MPI that is initialised with it: a user of the one has the other.
+std::vector<std::unique_ptr<LibraryCalls>> baselines(Communicator& world, std::size_t operand_bytes) {
+  std::vector<std::unique_ptr<LibraryCalls>> all;
+  all.push_back(make_library_calls(world, operand_bytes));
+  if (auto calls = mpi::make_library_calls()) all.push_back(std::move(calls));
+  return all;
+}
+
+constexpr Module module{module_abi, "shmem", library_version, create, baselines};
 
 }  // namespace
 }  // namespace shoal::comm::shmem

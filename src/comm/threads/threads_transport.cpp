@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/threads/threads_transport.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
@@ -13,9 +14,10 @@
 
 #include "comm/direct_memory.h"
 #include "comm/host_memory.h"
+#include "comm/hosts.h"
 #include "comm/mailbox.h"
 #include "comm/message_transport.h"
-#include "comm/wait.h"
+#include "comm/wait_board.h"
 #include "shoal/base/error.h"
 
 namespace shoal::comm::threads {
@@ -24,13 +26,17 @@ namespace {
 // The memory of all ranks of one allocation.
 struct Block {
   explicit Block(int ranks)
-      : asked(static_cast<std::size_t>(ranks)), memory(static_cast<std::size_t>(ranks)) {}
-  struct Free {
-    void operator()(std::byte* pointer) const { std::free(pointer); }
+      : asked(static_cast<std::size_t>(ranks)),
+        memory(static_cast<std::size_t>(ranks)),
+        filled_in(static_cast<std::size_t>(ranks)) {}
+  struct Unmap {
+    std::size_t bytes = 0;
+    void operator()(std::byte* pointer) const { munmap(pointer, bytes); }
   };
-  // Each rank fills in its own, then counts itself ready.
+  // Each rank fills in its own, then says so and counts itself ready.
   std::vector<std::size_t> asked;
-  std::vector<std::unique_ptr<std::byte[], Free>> memory;
+  std::vector<std::unique_ptr<std::byte[], Unmap>> memory;
+  std::vector<std::atomic<bool>> filled_in;
   std::atomic<int> ready{0};
 };
 
@@ -107,8 +113,13 @@ class ThreadsTransport final : public MessageTransport {
     Group everybody;
     everybody.rank = rank;
     for (Rank r = 0; r < world_.size; ++r) everybody.world_rank.push_back(r);
-    mailbox_ = std::make_unique<Mailbox>(allocate(everybody, Mailbox::footprint(world_.size)), world_);
+    host_of_ = number_hosts(world_.host);
+    mailbox_ = std::make_unique<Mailbox>(allocate(everybody, Mailbox::footprint(world_.size)), world_,
+                                         everybody.world_rank);
+    use_mailbox(mailbox_.get(), true);
+    use_host_memory(allocate(everybody, host_memory_bytes()));
   }
+  ~ThreadsTransport() override { drop_host_memory(); }
 
   std::string_view name() const override { return "threads"; }
   std::string library() const override { return "threads of one process"; }
@@ -119,15 +130,22 @@ class ThreadsTransport final : public MessageTransport {
     const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
     const auto me = static_cast<std::size_t>(group.rank);
     block->asked[me] = bytes;
-    if (bytes <= available_memory())
-      block->memory[me].reset(static_cast<std::byte*>(std::aligned_alloc(64, rounded)));
-    if (block->memory[me]) std::memset(block->memory[me].get(), 0, rounded);
+    // Pages are zero, and take memory only once they are touched.
+    void* const pages = bytes <= available_memory() ? mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
+                                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                                    : MAP_FAILED;
+    if (pages != MAP_FAILED) block->memory[me] = {static_cast<std::byte*>(pages), Block::Unmap{rounded}};
+    block->filled_in[me].store(true, std::memory_order_relaxed);
     block->ready.fetch_add(1, std::memory_order_acq_rel);
     const auto all_ready = [&] { return block->ready.load(std::memory_order_acquire) == group.size(); };
-    const auto serve = [this] { progress(); };
-    if (!wait_until(all_ready, serve, default_deadline()))
-      fail(ErrorCode::timeout,
-           fmt::format("only {} of {} ranks allocate symmetric memory", block->ready.load(), group.size()));
+    const auto who = [&] {
+      std::vector<Rank> missing;
+      for (std::size_t r = 0; r < block->filled_in.size(); ++r)
+        if (!block->filled_in[r].load(std::memory_order_relaxed)) missing.push_back(group.world_rank[r]);
+      return missing;
+    };
+    wait_or_fail(
+        wait_board(), world_, "symmetric allocation", all_ready, [this] { progress(); }, who);
     for (std::size_t r = 0; r < block->asked.size(); ++r)
       if (block->asked[r] != bytes)
         fail(ErrorCode::invalid_argument,
@@ -141,7 +159,11 @@ class ThreadsTransport final : public MessageTransport {
     return std::make_unique<ThreadsMemory>(block, group.rank);
   }
 
-  void open(const Group&) override {}
+  void open(const Group& group) override {
+    place(group, host_of_);
+    share_memory(group);
+    if (group.context == 0) make_wait_board(group);
+  }
   void close(const Group& group) noexcept override {
     allocations_.erase(group.context);
     forget(group);
@@ -159,6 +181,7 @@ class ThreadsTransport final : public MessageTransport {
 
   std::shared_ptr<Job> job_;
   World world_;
+  std::vector<int> host_of_;                            // by rank
   std::map<std::uint64_t, std::uint64_t> allocations_;  // so far, by context
   std::unique_ptr<Mailbox> mailbox_;
 };

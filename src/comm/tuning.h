@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers that algorithms within a host are chosen by. All ranks of a group compute the same choice from
+// them, so they are constants, or agreed when the group is opened.
+#pragma once
+
+#include <cstddef>
+
+namespace shoal::comm::tuning {
+
+inline constexpr std::size_t cache_line = 64;
+
+/// Ranks of a host share memory in slots, one for each group that is open at a time. Groups beyond that use
+/// messages. The first slot is for the group of all ranks.
+inline constexpr int host_slots = 16;
+/// Bytes of a half of a slot's data.
+inline constexpr std::size_t first_half_bytes = std::size_t{1} << 20;
+inline constexpr std::size_t other_half_bytes = std::size_t{256} << 10;
+
+/// Data is moved in chunks, which stay in the second-level cache and let readers overlap with writers. Each
+/// costs a synchronisation. All-reduce of 256 KiB and of 1 MiB between two cores, us: chunks of 16 KiB 65 and
+/// 276, of 32 KiB 61 and 251, of 64 KiB 42 and 213, of 128 KiB 41 and 227, of 256 KiB 46 and 221 (MPI: 61 and
+/// 280).
+inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+/// Where ranks take turns on the cores, a synchronisation is several us: as few chunks as there is room for.
+inline constexpr std::size_t crowded_chunk_bytes = first_half_bytes;
+
+/// An all-reduce of up to this many bytes is combined whole by every rank, after one synchronisation; a
+/// larger one in parts, one a rank, that are then gathered. Two ranks gain nothing by parts: the same lines
+/// cross between the cores. With four ranks on two cores 4 KiB take 7.1 us whole, 16 KiB 14.0 us in parts
+/// (MPI: 19 and 46).
+inline constexpr std::size_t one_shot_bytes = std::size_t{8} << 10;
+
+/// Looks at the others' words before a wait goes on to pauses, which last longer than a small operation. With
+/// more ranks than cores each look follows a yield: a barrier of four ranks on two cores takes 1.8 us so,
+/// and 2.7 us without.
+inline constexpr int polls = 64;
+/// Looks at messages of the library before a wait looks at everything else as well.
+inline constexpr int patient_polls = 256;
+
+/// Messages of a pair of ranks pass through a ring of slots, which stays in the second-level cache. The
+/// receiver reads one slot while the sender writes the next, so a message of 4 KiB or more wants small ones;
+/// each costs a header. One way at 4, 64, 1024 KiB between two cores, us: slots of 2 KiB 1.1, 10.1, 159; of 4
+/// KiB 1.4, 8.1, 116; of 8 KiB 1.4, 7.9, 128; of 16 KiB 1.6, 9.4, 110 (MPI in the same runs: 2.7, 13, 135).
+/// The odd cache line keeps the headers from falling into one set of the cache.
+inline constexpr int mailbox_slots = 32;
+inline constexpr std::size_t mailbox_slot_bytes = (std::size_t{4} << 10) + cache_line;
+
+/// Larger data is not copied into shared memory: who wants it reads it where it is (PeerMemory). By
+/// process_vm_readv between two cores, us, and in two copies: messages of 16, 64, 1024 KiB 1.7, 4.2, 119 and
+/// 2.9, 7.1, 110; gather 2.5, 7.5, 146 and 3.2, 10.7, 141; reduce_scatter of 32, 64, 1024 KiB 3.7, 5.9, 61
+/// and 4.3, 8.2, 103. A broadcast in chunks is faster at any size, since its readers work while the root
+/// writes.
+inline constexpr std::size_t lent_message_bytes = std::size_t{16} << 10;
+inline constexpr std::size_t lent_bytes = std::size_t{16} << 10;  // of a rank's part of a collective
+/// Where ranks take turns on the cores a synchronisation more costs more than a copy: all_gather among four
+/// ranks on two cores takes 68 us at 64 KiB, 51 in two copies, but 970 and 1270 at 1 MiB.
+inline constexpr std::size_t crowded_lent_bytes = std::size_t{256} << 10;
+/// All-reduce of two ranks takes 13.5, 40, 178 us at 64, 256, 1024 KiB, and 10.8, 43, 216 in two copies. With
+/// more ranks every byte would be read in two places.
+inline constexpr std::size_t lent_all_reduce_bytes = std::size_t{256} << 10;
+/// Reduce of two ranks takes 3.8, 8.2, 39, 200 us at 16, 64, 256, 1024 KiB, and 4.3, 13.4, 33, 108 in two
+/// copies, in which the other rank helps.
+inline constexpr std::size_t most_lent_reduce_bytes = std::size_t{128} << 10;
+/// A reduction reads from a member so much at a time, which is still in the cache when it is combined.
+inline constexpr std::size_t lent_piece_bytes = std::size_t{64} << 10;
+/// Looks at a lent message that came before its receive, until it is taken all the same: some 0.3 ms.
+inline constexpr int patient_looks = 1000;
+
+}  // namespace shoal::comm::tuning
