@@ -14,5 +14,7 @@ int run_command(const RunOptions& options, const std::vector<std::string>& argum
 int plan_command(const PlanCommand& options);
 int info_command(const std::string& model, bool json);
 int doctor_command(bool json);
+/// `arguments` are those of the command line, for starting the same on each PE.
+int bench_comm_command(const BenchOptions& options, const std::vector<std::string>& arguments);
 
 }  // namespace shoal::app

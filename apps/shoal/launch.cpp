@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -15,8 +16,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
+#include "launcher_output.h"
 #include "shoal/base/error.h"
 #include "shoal/comm/job.h"
 
@@ -52,7 +55,7 @@ Launcher find_launcher(const std::string& transport) {
 std::vector<std::string> pe_arguments(const std::vector<std::string>& arguments,
                                       const std::string& transport) {
   static constexpr std::array with_value = {"-n", "--pes", "--transport", "--hostfile"};
-  std::vector<std::string> kept = {"run"};
+  std::vector<std::string> kept;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     bool drop = false;
     for (const char* option : with_value) {
@@ -74,31 +77,30 @@ std::vector<std::string> pe_arguments(const std::vector<std::string>& arguments,
   return kept;
 }
 
-std::vector<std::string> command_line(const RunOptions& options, const Launcher& launcher,
-                                      const std::string& transport,
-                                      const std::vector<std::string>& arguments) {
+std::vector<std::string> command_line(const Launch& launch, const Launcher& launcher) {
   std::vector<std::string> line = {launcher.program};
   if (launcher.open_mpi) {
     // Waiting ranks yield, so more PEs than cores work well; binding would put several on one core.
-    line.insert(line.end(),
-                {"-q", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"});
-    if (transport == "shmem") line.insert(line.end(), {"--mca", "osc", "^rdma"});
-    if (!options.hostfile.empty())
-      line.insert(line.end(), {"--hostfile", options.hostfile, "--map-by", "node"});
+    line.insert(line.end(), {"--oversubscribe", "--bind-to", "none"});
+    if (launch.yields) line.insert(line.end(), {"--mca", "mpi_yield_when_idle", "1"});
+    if (launch.transport == "shmem") line.insert(line.end(), {"--mca", "osc", "^rdma"});
+    if (!launch.hostfile.empty())
+      line.insert(line.end(), {"--hostfile", launch.hostfile, "--map-by", "node"});
     for (const char* variable : {stderr_variable, stdout_variable}) line.insert(line.end(), {"-x", variable});
-    for (const char* variable : {"SHOAL_TIMEOUT", "SHOAL_KERNELS", "SHOAL_MODULE_PATH"})
+    for (const char* variable :
+         {"SHOAL_TIMEOUT", "SHOAL_KERNELS", "SHOAL_MODULE_PATH", "SHOAL_CHECK", "SHOAL_TRACE", "SHOAL_FAULT"})
       if (std::getenv(variable)) line.insert(line.end(), {"-x", variable});
-  } else if (!options.hostfile.empty()) {
-    line.insert(line.end(), {"-f", options.hostfile});
+  } else if (!launch.hostfile.empty()) {
+    line.insert(line.end(), {"-f", launch.hostfile});
   }
   line.insert(line.end(),
-              {"-n", std::to_string(options.pes), std::filesystem::read_symlink("/proc/self/exe").string()});
-  const std::vector<std::string> rest = pe_arguments(arguments, transport);
+              {"-n", std::to_string(launch.pes), std::filesystem::read_symlink("/proc/self/exe").string()});
+  const std::vector<std::string> rest = pe_arguments(launch.command, launch.transport);
   line.insert(line.end(), rest.begin(), rest.end());
   return line;
 }
 
-[[noreturn]] void become(const std::vector<std::string>& line, int input, pid_t supervisor) {
+[[noreturn]] void become(const std::vector<std::string>& line, int input, int errors, pid_t supervisor) {
   // A session of its own: the terminal's Ctrl-C reaches the supervisor alone.
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -110,6 +112,7 @@ std::vector<std::string> command_line(const RunOptions& options, const Launcher&
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
   }
+  dup2(errors, STDERR_FILENO);
   std::vector<char*> argv;
   for (const std::string& word : line) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -131,21 +134,50 @@ void on_signal(int signal) {
 
 class Supervisor {
  public:
-  Supervisor(pid_t job, int job_input) : job_(job), job_input_(job_input) {}
+  Supervisor(pid_t job, int job_input, int job_errors)
+      : job_(job), job_input_(job_input), job_errors_(job_errors) {}
 
   int wait() {
     for (;;) {
       if (const auto code = exit_code()) return *code;
       handle_signals();
-      pass_input();
+      pollfd ends[2] = {{job_input_ >= 0 ? STDIN_FILENO : -1, POLLIN, 0}, {job_errors_, POLLIN, 0}};
+      if (poll(ends, 2, 20) <= 0) continue;
+      if (ends[1].revents != 0) pass_errors();
+      if (ends[0].revents != 0) pass_input();
     }
   }
 
  private:
-  // What is typed goes to the job; without an input that is wanted, this only waits for a moment.
+  // Returns false at the end.
+  bool pass_errors() {
+    char block[4096];
+    const ssize_t n = read(job_errors_, block, sizeof block);
+    if (n < 0 && errno == EINTR) return true;
+    if (n > 0) {
+      print_errors(output_.pass({block, static_cast<std::size_t>(n)}));
+      return true;
+    }
+    close(job_errors_);
+    job_errors_ = -1;
+    return false;
+  }
+  void pass_last_errors() {
+    pollfd end{job_errors_, POLLIN, 0};
+    while (job_errors_ >= 0 && poll(&end, 1, 100) > 0 && pass_errors()) {
+    }
+    print_errors(output_.rest());
+  }
+  static void print_errors(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t n = write(STDERR_FILENO, text.data(), text.size());
+      if (n < 0 && errno != EINTR) return;
+      if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+    }
+  }
+
+  // What is typed goes to the job.
   void pass_input() {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    if (poll(&input, job_input_ >= 0 ? 1 : 0, 20) <= 0 || input.revents == 0) return;
     char block[4096];
     const ssize_t n = read(STDIN_FILENO, block, sizeof block);
     if (n < 0 && errno == EINTR) return;
@@ -171,13 +203,16 @@ class Supervisor {
     int status = 0;
     if (waitpid(job_, &status, WNOHANG) != job_) return std::nullopt;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    pass_last_errors();
     if (ending_) return 128 + end_signal;
     // Ctrl-C before the PEs were ready for it.
     if (code == 128 + SIGUSR1 && last_interrupt_ != std::chrono::steady_clock::time_point{})
       return 128 + SIGINT;
-    // The launcher is told to be quiet, so that an error of a PE stays one line; this one has no other.
+    const std::string who =
+        output_.ended_pe() ? fmt::format("PE {} ({})", output_.ended_pe()->rank, output_.ended_pe()->host)
+                           : "a PE";
     if (code > 128 && code < 128 + NSIG)
-      fmt::print(stderr, "shoal: a PE was ended by signal {} ({}), and the job with it{}\n", code - 128,
+      fmt::print(stderr, "shoal: {} was ended by signal {} ({}), and the job with it{}\n", who, code - 128,
                  strsignal(code - 128), code == 128 + SIGKILL ? "; was its host out of memory?" : "");
     else if (code > 1)
       fmt::print(stderr, "shoal: the launcher ended with code {}\n", code);
@@ -207,6 +242,8 @@ class Supervisor {
 
   pid_t job_;
   int job_input_;  // -1: closed, or never wanted
+  int job_errors_;
+  LauncherOutput output_;
   bool ending_ = false;
   std::chrono::steady_clock::time_point last_interrupt_{}, ended_at_{};
 };
@@ -216,15 +253,32 @@ class Supervisor {
 bool stderr_is_terminal() { return terminal(stderr_variable, STDERR_FILENO); }
 bool stdout_is_terminal() { return terminal(stdout_variable, STDOUT_FILENO); }
 
-int launch_job(const RunOptions& options, const std::string& transport,
-               const std::vector<std::string>& arguments) {
-  const std::vector<std::string> line = command_line(options, find_launcher(transport), transport, arguments);
-  if (!options.hostfile.empty() && access(options.hostfile.c_str(), R_OK) != 0)
-    fail(ErrorCode::io, fmt::format("--hostfile {}: {}", options.hostfile, std::strerror(errno)));
+JobPlace place_job(const JobRequest& request) {
+  JobPlace p;
+  p.environment = comm::read_launch_environment();
+  const bool launched = !p.environment.launcher.empty();
+  p.transport = comm::resolve_transport(request.transport, p.environment);
+  p.start = !launched && p.transport != "threads" && request.has_pes;
+  if (launched && request.has_pes && request.pes != p.environment.size)
+    fail(ErrorCode::invalid_argument,
+         fmt::format("-n {}: the launcher ({}) has started {} processes; leave out -n", request.pes,
+                     p.environment.launcher, p.environment.size));
+  p.pes = launched ? p.environment.size : request.pes;
+  if (!launched && p.transport != "threads" && !request.has_pes) p.pes = 1;
+  if (!request.hostfile.empty() && !p.start)
+    fail(ErrorCode::invalid_argument,
+         "--hostfile needs -n N and --transport mpi or shmem, outside a launcher");
+  return p;
+}
+
+int launch_job(const Launch& launch) {
+  const std::vector<std::string> line = command_line(launch, find_launcher(launch.transport));
+  if (!launch.hostfile.empty() && access(launch.hostfile.c_str(), R_OK) != 0)
+    fail(ErrorCode::io, fmt::format("--hostfile {}: {}", launch.hostfile, std::strerror(errno)));
   // Standard input stays with whoever called us, unless it is for the job.
-  const bool wants_input = options.chat || options.prompt_file == "-";
-  int input[2];
-  if (pipe(input) != 0) fail(ErrorCode::io, fmt::format("pipe: {}", std::strerror(errno)));
+  int input[2], errors[2];
+  if (pipe2(input, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0)
+    fail(ErrorCode::io, fmt::format("pipe: {}", std::strerror(errno)));
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
@@ -236,12 +290,14 @@ int launch_job(const RunOptions& options, const std::string& transport,
   if (job < 0) fail(ErrorCode::io, fmt::format("fork: {}", std::strerror(errno)));
   if (job == 0) {
     close(input[1]);
+    close(errors[0]);
     signal(SIGPIPE, SIG_DFL);
-    become(line, input[0], supervisor);
+    become(line, input[0], errors[1], supervisor);
   }
   close(input[0]);
-  if (!wants_input) close(input[1]);
-  return Supervisor(job, wants_input ? input[1] : -1).wait();
+  close(errors[1]);
+  if (!launch.wants_input) close(input[1]);
+  return Supervisor(job, launch.wants_input ? input[1] : -1, errors[0]).wait();
 }
 
 }  // namespace shoal::app

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "options.h"
+#include "shoal/comm/job.h"
 
 namespace shoal::app {
 
@@ -15,9 +15,36 @@ namespace shoal::app {
 bool stderr_is_terminal();
 bool stdout_is_terminal();
 
-/// Starts `options.pes` processes `shoal run ARGUMENTS` with `transport` (mpi or shmem) and returns the
-/// job's exit code. Throws Error when there is no launcher.
-int launch_job(const RunOptions& options, const std::string& transport,
-               const std::vector<std::string>& arguments);
+/// What the command line says of the job.
+struct JobRequest {
+  int pes = 1;
+  bool has_pes = false;
+  std::string transport = "auto";
+  std::string hostfile;
+};
+
+/// What runs where, known before anything is started.
+struct JobPlace {
+  comm::LaunchEnvironment environment;
+  std::string transport;
+  int pes = 1;
+  bool start = false;  // this process is to start the job
+};
+
+/// Throws Error (invalid_argument) where the request does not fit the launcher that started this process.
+JobPlace place_job(const JobRequest& request);
+
+struct Launch {
+  std::vector<std::string> command;  // of each PE: "run" and so on, with the options of JobRequest or without
+  std::string transport;             // mpi or shmem
+  int pes = 1;
+  std::string hostfile;
+  bool wants_input = false;  // standard input is for PE 0
+  bool yields = true;        // the library's own waits give up the core; false: as it sees fit
+};
+
+/// Starts `launch.pes` processes `shoal COMMAND` and returns the job's exit code. Throws Error when there is
+/// no launcher.
+int launch_job(const Launch& launch);
 
 }  // namespace shoal::app

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench.h"
 #include "commands.h"
 #include "shoal/base/error.h"
 #include "shoal/comm/job.h"
@@ -85,16 +86,49 @@ void add_plan(CLI::App& app, app::PlanCommand& o) {
   plan.add_flag("--json", o.json, "Print JSON");
 }
 
+CLI::App& add_bench_comm(CLI::App& app, app::BenchOptions& o) {
+  CLI::App& bench = *app.add_subcommand("bench", "Measure what this machine does");
+  bench.require_subcommand(1);
+  CLI::App& comm = *bench.add_subcommand(
+      "comm", "Time every pattern of communication against the library's own call, in one run");
+  comm.add_option("-n,--pes", o.pes, "Processing elements (starts the launcher)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  comm.add_option("--transport", o.transport, "auto, threads, mpi or shmem")
+      ->check(CLI::IsMember({"auto", "threads", "mpi", "shmem"}))
+      ->capture_default_str();
+  comm.add_option("--hostfile", o.hostfile, "Hosts for the launcher to start PEs on");
+  comm.add_option("--patterns", o.patterns, "Which patterns, separated by commas (default: all)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(app::bench_pattern_error, ""));
+  comm.add_option("--bytes", o.bytes, "Sizes, separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(app::bench_bytes_error, ""))
+      ->capture_default_str();
+  comm.add_option("--rounds", o.rounds, "Calls of a block (default: some milliseconds of them)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
+  comm.add_option("--seconds", o.seconds, "Time for all cases together")
+      ->check(CLI::Range(0.01, 1e6))
+      ->capture_default_str();
+  comm.add_option("--json", o.json, "Write all figures to a file ('-': to standard output, without a table)")
+      ->check(not_empty);
+  return comm;
+}
+
 int dispatch(int argc, char** argv) {
   CLI::App app("Shoal: language models split over the PEs of an MPI or OpenSHMEM job");
   app.set_version_flag("--version", std::string("shoal ") + SHOAL_VERSION);
   app.require_subcommand(1);
   app::RunOptions run;
   app::PlanCommand plan;
+  app::BenchOptions bench;
   std::string info_model;
   bool info_json = false, doctor_json = false;
   add_run(app, run);
   add_plan(app, plan);
+  const CLI::App& bench_comm = add_bench_comm(app, bench);
   CLI::App& info = *app.add_subcommand("info", "Show what is in a model file");
   info.add_option("model", info_model, "GGUF file")->required();
   info.add_flag("--json", info_json, "Print JSON");
@@ -121,6 +155,10 @@ int dispatch(int argc, char** argv) {
   if (CLI::App& command = *app.get_subcommand("plan"); command.parsed()) {
     plan.has_context = command.count("--ctx") > 0;
     return app::plan_command(plan);
+  }
+  if (bench_comm.parsed()) {
+    bench.has_pes = bench_comm.count("--pes") > 0;
+    return app::bench_comm_command(bench, std::vector<std::string>(argv + 1, argv + argc));
   }
   if (info.parsed()) return app::info_command(info_model, info_json);
   return app::doctor_command(doctor_json);

@@ -47,6 +47,18 @@ struct PlanCommand {
   bool json = false;
 };
 
+struct BenchOptions {
+  int pes = 2;
+  bool has_pes = false;
+  std::string transport = "auto";
+  std::string hostfile;
+  std::vector<std::string> patterns;  // none: all
+  std::vector<std::string> bytes = {"8", "4K", "64K", "1M"};
+  std::int64_t rounds = 0;  // calls of a block; 0: chosen by time
+  double seconds = 35;      // for all cases
+  std::string json;         // a file, "-" for standard output, or "" for none
+};
+
 /// "8G", "512M", "1.5GiB", "800000000": bytes, in powers of 1024. Throws Error naming `option`.
 std::uint64_t parse_size(const std::string& text, const std::string& option);
 

@@ -34,32 +34,15 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What runs where, known before anything is started.
-struct Placement {
-  comm::LaunchEnvironment environment;
-  std::string transport;
-  int pes = 1;
-  int threads = 1;     // of each PE
-  bool start = false;  // this process is to start the job
+struct Placement : JobPlace {
+  int threads = 1;  // of each PE
 };
 
 Placement place(const RunOptions& o) {
-  Placement p;
-  p.environment = comm::read_launch_environment();
-  const bool launched = !p.environment.launcher.empty();
-  p.transport = comm::resolve_transport(o.transport, p.environment);
-  p.start = !launched && p.transport != "threads" && o.has_pes;
-  if (launched && o.has_pes && o.pes != p.environment.size)
-    fail(ErrorCode::invalid_argument,
-         fmt::format("-n {}: the launcher ({}) has started {} processes; leave out -n", o.pes,
-                     p.environment.launcher, p.environment.size));
-  p.pes = launched ? p.environment.size : o.pes;
-  if (!launched && p.transport != "threads" && !o.has_pes) p.pes = 1;
-  if (!o.hostfile.empty() && !p.start)
-    fail(ErrorCode::invalid_argument,
-         "--hostfile needs -n N and --transport mpi or shmem, outside a launcher");
+  Placement p{
+      place_job({.pes = o.pes, .has_pes = o.has_pes, .transport = o.transport, .hostfile = o.hostfile})};
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int on_this_host = launched ? p.environment.local_size : p.pes;
+  const int on_this_host = p.environment.launcher.empty() ? p.pes : p.environment.local_size;
   p.threads = o.threads > 0 ? o.threads : std::max(1, cores / std::max(1, on_this_host));
   return p;
 }
@@ -191,7 +174,13 @@ int run_command(const RunOptions& o, const std::vector<std::string>& arguments) 
   if (placement.start) {
     check_options(o);
     (void)set_up(o, placement.pes, placement.threads);  // one message from here, instead of one a PE
-    return launch_job(o, placement.transport, arguments);
+    std::vector<std::string> command = {"run"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return launch_job({.command = command,
+                       .transport = placement.transport,
+                       .pes = placement.pes,
+                       .hostfile = o.hostfile,
+                       .wants_input = o.chat || o.prompt_file == "-"});
   }
   catch_interrupts();
   // The symmetric heap is sized by the plan, so the model is opened before the job is joined; what goes

@@ -154,7 +154,10 @@ TEST_P(ProcessSignals, AKilledPeEndsTheJob) {
     EXPECT_EQ(outcome.signal, 0);
     EXPECT_FALSE(outcome.timed_out);
     EXPECT_LT(outcome.seconds - sent, 5);
-    EXPECT_TRUE(has(outcome.err, "PE")) << "nobody says what happened\n" << outcome.describe();
+    EXPECT_EQ(outcome.err.find("shoal: PE " + std::to_string(rank) + " ("), outcome.err.rfind("shoal: "))
+        << outcome.describe();
+    EXPECT_TRUE(has(outcome.err, ") was ended by signal 9 (Killed), and the job with it"))
+        << outcome.describe();
     expect_nothing_left(job);
   }
 }
