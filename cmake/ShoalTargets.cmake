@@ -99,6 +99,8 @@ function(shoal_test name)
   endif()
   shoal_executable(test_${name} SOURCES ${arg_SOURCES} PRIVATE ${arg_PRIVATE} GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  # Test code runs once: what optimises it more costs more than it saves.
+  target_compile_options(test_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
   set(prefix ${SHOAL_TEST_PREFIX}${folder}.${name}.)
   if(name STREQUAL folder)

@@ -24,7 +24,7 @@ die() {
 
 # What building and running Shoal needs on Debian 12.
 build_packages=(g++ cmake ninja-build pkg-config libfmt-dev libpcre2-dev nlohmann-json3-dev
-  libcli11-dev libopenmpi-dev openmpi-bin)
+  libcli11-dev zlib1g-dev libpng-dev libopenblas-dev libfftw3-dev libeigen3-dev libopenmpi-dev openmpi-bin)
 
 # install_packages NAME...: installs those that are missing, as root or through sudo.
 install_packages() {
