@@ -32,6 +32,25 @@ if(SHOAL_SANITIZE MATCHES "thread")
   endif()
 endif()
 
+# shoal_precompile(TARGET HEADERS ...)
+# Headers that most sources of a large target include are read once. Sources with options of their own
+# cannot use them. Not with ccache, which does better without.
+function(shoal_precompile target)
+  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
+    return()
+  endif()
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    if(options)
+      set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    endif()
+  endforeach()
+endfunction()
+set(shoal_common_headers <fmt/format.h> <algorithm> <array> <atomic> <chrono> <complex> <functional> <map> <memory>
+  <optional> <ranges> <span> <string> <thread> <vector>)
+
 # shoal_library(NAME SOURCES ... PUBLIC ... PRIVATE ...)
 # A layer: libshoal_NAME, known to users as shoal::NAME. PUBLIC and PRIVATE are link dependencies.
 function(shoal_library name)
@@ -99,8 +118,6 @@ function(shoal_test name)
   endif()
   shoal_executable(test_${name} SOURCES ${arg_SOURCES} PRIVATE ${arg_PRIVATE} GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  # Test code runs once: what optimises it more costs more than it saves.
-  target_compile_options(test_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
   set(prefix ${SHOAL_TEST_PREFIX}${folder}.${name}.)
   if(name STREQUAL folder)
