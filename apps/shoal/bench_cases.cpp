@@ -28,11 +28,6 @@ std::optional<Pattern> collective(const std::string& name) {
   return std::nullopt;
 }
 
-bool has_root(Pattern pattern) {
-  return pattern == Pattern::broadcast || pattern == Pattern::reduce || pattern == Pattern::gather ||
-         pattern == Pattern::scatter;
-}
-
 // A case as one rank sees it.
 struct Shape {
   Shape(const BenchCase& bench_case, int ranks_, Rank rank_)

@@ -87,8 +87,8 @@ std::vector<std::string> command_line(const Launch& launch, const Launcher& laun
     if (!launch.hostfile.empty())
       line.insert(line.end(), {"--hostfile", launch.hostfile, "--map-by", "node"});
     for (const char* variable : {stderr_variable, stdout_variable}) line.insert(line.end(), {"-x", variable});
-    for (const char* variable :
-         {"SHOAL_TIMEOUT", "SHOAL_KERNELS", "SHOAL_MODULE_PATH", "SHOAL_CHECK", "SHOAL_TRACE", "SHOAL_FAULT"})
+    for (const char* variable : {"SHOAL_TIMEOUT", "SHOAL_KERNELS", "SHOAL_MODULE_PATH", "SHOAL_CHECK",
+                                 "SHOAL_TRACE", "SHOAL_FAULT", "SHOAL_TUNING"})
       if (std::getenv(variable)) line.insert(line.end(), {"-x", variable});
   } else if (!launch.hostfile.empty()) {
     line.insert(line.end(), {"-f", launch.hostfile});

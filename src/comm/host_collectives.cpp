@@ -86,10 +86,6 @@ HostCollectives::HostCollectives(Transport& transport, const Group& group, HostA
 
 HostCollectives::~HostCollectives() { lease_.set_last_step(step_); }
 
-bool HostCollectives::carries(Pattern pattern) {
-  return pattern != Pattern::exchange && pattern != Pattern::send && pattern != Pattern::recv;
-}
-
 bool HostCollectives::fits(int members) {
   return static_cast<std::size_t>(members) <= tuning::chunk_bytes / tuning::cache_line;
 }

@@ -37,6 +37,10 @@ class HostCollectives {
     std::size_t lent_all_reduce_bytes = tuning::lent_all_reduce_bytes;
     std::size_t most_lent_reduce_bytes = tuning::most_lent_reduce_bytes;
     std::size_t lent_piece_bytes = tuning::lent_piece_bytes;
+
+    /// Those above, but for what SHOAL_TUNING says: "chunk_bytes=32768,one_shot_bytes=4096". For measuring
+    /// them (docs/benchmarks.md); must be the same on all ranks.
+    static Limits from_environment();
   };
 
   /// The members are those of `group`, and `lease` is theirs; for a group of one it may be empty.
@@ -50,8 +54,6 @@ class HostCollectives {
   void lend(const PeerMemory& memory) { peer_memory_ = &memory; }
   bool crowded() const { return lease_.crowded(); }  // more ranks than cores
 
-  /// All patterns but exchange, send and recv.
-  static bool carries(Pattern pattern);
   /// Bytes that a step moves at most.
   std::size_t chunk_bytes() const { return chunk_bytes_; }
   /// Whether a slot has room for so many members.

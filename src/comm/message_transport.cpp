@@ -134,7 +134,7 @@ int take_tag(std::map<std::uint64_t, int>& next, std::uint64_t context) {
 
 // Where all members are on this host, the host's collectives are the group's.
 HostCollectives* host_alone(const Group& group, Pattern pattern) {
-  if (!group.state || !group.state->host || !HostCollectives::carries(pattern)) return nullptr;
+  if (!group.state || !group.state->host || !is_collective(pattern)) return nullptr;
   return group.state->hosts.count() == 1 ? group.state->host.get() : nullptr;
 }
 
@@ -186,7 +186,7 @@ void MessageTransport::pass_library_message(const Group& group, const Operation&
 
 // Whether all messages of an exchange, send or recv go through the mailbox.
 bool MessageTransport::passes(const Group& group, const Operation& operation) const {
-  if (!mailbox_ || HostCollectives::carries(operation.pattern)) return false;
+  if (!mailbox_ || is_collective(operation.pattern)) return false;
   const auto carried = [&](Rank rank) {
     return mailbox_->carries(group.world_rank[static_cast<std::size_t>(rank)]);
   };
@@ -243,7 +243,8 @@ void MessageTransport::share_memory(const Group& group) {
   const Group part = host_part(group, state.hosts);
   const std::size_t size = part.world_rank.size();
   const auto make = [&](HostArena::Lease lease) {
-    state.host = std::make_unique<HostCollectives>(*this, part, std::move(lease), HostCollectives::Limits{});
+    state.host = std::make_unique<HostCollectives>(*this, part, std::move(lease),
+                                                   HostCollectives::Limits::from_environment());
     if (part.size() > 1 && group.context == 0) share_ordinary_memory(*state.host);
     if (lends_) state.host->lend(*peer_memory_);
   };

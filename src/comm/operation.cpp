@@ -43,6 +43,15 @@ bool is_defined(Reduction reduction, DType dtype) {
   return false;
 }
 
+bool is_collective(Pattern pattern) {
+  return pattern != Pattern::send && pattern != Pattern::recv && pattern != Pattern::exchange;
+}
+
+bool has_root(Pattern pattern) {
+  return pattern == Pattern::broadcast || pattern == Pattern::reduce || pattern == Pattern::gather ||
+         pattern == Pattern::scatter;
+}
+
 const char* to_string(Pattern pattern) {
   switch (pattern) {
     case Pattern::barrier: return "barrier";

@@ -14,10 +14,6 @@
 namespace shoal::comm {
 namespace {
 
-bool is_collective(Pattern pattern) {
-  return pattern != Pattern::exchange && pattern != Pattern::send && pattern != Pattern::recv;
-}
-
 Schedule exchange(Rank me, const Operation& operation) {
   Schedule schedule;
   Round& round = schedule.add();

@@ -35,7 +35,7 @@ struct SegmentMemory::State {
            fmt::format("segment: rank {} is not in a communicator of {}", peer, communicator.size()));
     if (offset > bytes || length > bytes - offset)
       fail(ErrorCode::invalid_argument,
-           fmt::format("segment: bytes {} to {} are past its end at {}", offset, offset + length, bytes));
+           fmt::format("segment: {} bytes from byte {} on are past its end at {}", length, offset, bytes));
   }
 
   // False after a deadline of the caller's; after that of the job, the error names the `silent` ones.
@@ -58,6 +58,10 @@ struct SegmentMemory::State {
 };
 
 std::size_t SegmentMemory::footprint(int ranks, std::size_t segment_bytes) {
+  if (segment_bytes > (std::size_t{1} << 62) / static_cast<std::size_t>(ranks))
+    fail(ErrorCode::invalid_argument,
+         fmt::format("segments of {} bytes for each of {} ranks are more than 64 bits count", segment_bytes,
+                     ranks));
   return static_cast<std::size_t>(ranks) * (line + padded(segment_bytes));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers that algorithms within a host are chosen by. All ranks of a group compute the same choice from
-// them, so they are constants, or agreed when the group is opened.
+// them, so they are constants, or agreed when the group is opened. `shoal bench comm` with SHOAL_TUNING
+// measures them (docs/benchmarks.md).
 #pragma once
 
 #include <cstddef>

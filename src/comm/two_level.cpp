@@ -15,11 +15,6 @@ constexpr std::size_t slices_bytes = std::size_t{64} << 10;
 // An all-gather of more than this is not collected by leaders.
 constexpr std::size_t pairs_bytes = std::size_t{64} << 10;
 
-bool is_rooted(Pattern pattern) {
-  return pattern == Pattern::broadcast || pattern == Pattern::reduce || pattern == Pattern::gather ||
-         pattern == Pattern::scatter;
-}
-
 class TwoLevel {
  public:
   TwoLevel(Schedule& schedule, const Group& group, const Hosts& hosts, const Operation& operation)
@@ -27,7 +22,7 @@ class TwoLevel {
     for (std::size_t host = 0; host < hosts.members.size(); ++host) {
       const std::vector<Rank>& members = hosts.members[host];
       const auto root =
-          is_rooted(op_.pattern) ? std::find(members.begin(), members.end(), op_.peer) : members.end();
+          has_root(op_.pattern) ? std::find(members.begin(), members.end(), op_.peer) : members.end();
       leaders_.ranks.push_back(root == members.end() ? members.front() : op_.peer);
       if (root != members.end()) root_host_ = static_cast<int>(host);
     }

@@ -80,6 +80,15 @@ void segments_everybody(Communicator& comm) {
   expect_error(
       ErrorCode::invalid_argument,
       [&] { segments.put(0, 2, View<const std::int64_t>(std::vector<std::int64_t>(2))); }, "past the end");
+  // Offsets and lengths whose bytes 64 bits cannot count.
+  constexpr std::size_t wraps = std::size_t{1} << 61;
+  expect_error(
+      ErrorCode::invalid_argument,
+      [&] { segments.put(0, wraps, View<const std::int64_t>(std::vector<std::int64_t>(1))); },
+      "far past the end");
+  expect_error(
+      ErrorCode::invalid_argument, [&] { (void)SymmetricSegments<std::int64_t>(comm, wraps); },
+      "far too long");
   comm.barrier();
 }
 

@@ -136,8 +136,9 @@ DistributedArray<T> empty_like(const DistributedArray<T>& x);
 template <class T>
 DistributedArray<T> stack(std::span<const DistributedArray<T>* const> members);
 
-// Reductions: collective, one all_reduce, the same bits on every rank. Replicated arrays (and members) are
-// local: no communication where nothing is split. Partial sums are in the element's precision or better.
+// Reductions: collective, one all_reduce (norm: up to two more where a sum of squares is 0 or not finite),
+// the same bits on every rank. Replicated arrays (and members) are local: no communication where nothing is
+// split. Partial sums are in the element's precision or better.
 
 /// sum of conj(x) y.
 template <class T>

@@ -50,6 +50,10 @@ enum class Pattern : std::uint8_t {
   recv,
 };
 const char* to_string(Pattern pattern);
+/// Whether every member of the group takes part (as against send, recv and exchange).
+bool is_collective(Pattern pattern);
+/// Whether Operation::peer is a root.
+bool has_root(Pattern pattern);
 
 /// One message of Pattern::exchange.
 struct Part {

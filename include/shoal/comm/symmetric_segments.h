@@ -75,25 +75,25 @@ class SymmetricSegments {
 
  public:
   SymmetricSegments(const Communicator& communicator, std::size_t elements_per_peer)
-      : memory_(communicator, elements_per_peer * sizeof(T)), elements_(elements_per_peer) {}
+      : memory_(communicator, bytes_of(elements_per_peer)), elements_(elements_per_peer) {}
 
   std::size_t elements_per_peer() const { return elements_; }
 
   /// Writes into my segment on `peer`, from element `offset` on. Visible after a later put with a
   /// sequence number, or flush. `values` is free on return. Throws invalid_argument past the end.
   void put(Rank peer, std::size_t offset, View<const T> values) {
-    memory_.put(peer, offset * sizeof(T), host(values), values.size() * sizeof(T));
+    memory_.put(peer, bytes_of(offset), host(values), values.size() * sizeof(T));
   }
   /// The same, and then sets my signal on `peer` to `sequence` (which must grow).
   void put(Rank peer, std::size_t offset, View<const T> values, std::uint64_t sequence) {
-    memory_.put(peer, offset * sizeof(T), host(values), values.size() * sizeof(T), sequence);
+    memory_.put(peer, bytes_of(offset), host(values), values.size() * sizeof(T), sequence);
   }
   /// The signal alone.
   void signal(Rank peer, std::uint64_t sequence) { memory_.put(peer, 0, nullptr, 0, sequence); }
 
   /// Reads back what is in my segment on `peer`.
   void get(Rank peer, std::size_t offset, View<T> values) {
-    memory_.get(peer, offset * sizeof(T), host(values), values.size() * sizeof(T));
+    memory_.get(peer, bytes_of(offset), host(values), values.size() * sizeof(T));
   }
 
   /// Waits until the signal of `peer` is at least `sequence`, with the job's deadline: then throws
@@ -146,6 +146,11 @@ class SymmetricSegments {
   void flush() { memory_.flush(); }
 
  private:
+  // The largest number there is, which is refused, where the product would not fit.
+  static std::size_t bytes_of(std::size_t elements) {
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    return elements > most / sizeof(T) ? most : elements * sizeof(T);
+  }
   template <class U>
   static U* host(View<U> values) {
     SegmentMemory::host_only(values.space());

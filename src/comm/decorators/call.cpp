@@ -20,15 +20,6 @@ std::optional<Call> find_call(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_collective(Pattern pattern) {
-  return pattern != Pattern::send && pattern != Pattern::recv && pattern != Pattern::exchange;
-}
-
-bool has_root(Pattern pattern) {
-  return pattern == Pattern::broadcast || pattern == Pattern::reduce || pattern == Pattern::gather ||
-         pattern == Pattern::scatter;
-}
-
 const Buffer& main_buffer(const Operation& operation) {
   switch (operation.pattern) {
     case Pattern::broadcast:

@@ -23,10 +23,6 @@ constexpr std::size_t index_of(Call call) { return static_cast<std::size_t>(call
 std::string_view to_string(Call call);
 std::optional<Call> find_call(std::string_view name);
 
-/// Whether every member of the group takes part (as against send, recv and exchange).
-bool is_collective(Pattern pattern);
-/// Whether Operation::peer is a root.
-bool has_root(Pattern pattern);
 /// The buffer that tells an operation's element type.
 const Buffer& main_buffer(const Operation& operation);
 
