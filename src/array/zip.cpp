@@ -112,7 +112,7 @@ void read_zip64(Fields extra, ZipEntry& entry, const std::string& path) {
 }
 
 void put(std::string& out, std::size_t size, std::uint64_t value) {
-  for (std::size_t i = 0; i < size; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+  for (std::size_t i = 0; i < size; ++i, value >>= 8) out += static_cast<char>(value & 0xff);
 }
 
 // The fields that an entry has both before its data and in the directory.
