@@ -6,10 +6,9 @@
 // is started, not here:
 //
 //   ./01_hello_ranks --ranks 4                       four threads of this process
-//   mpirun -n 4 ./01_hello_ranks                     four MPI processes
-//   oshrun -n 4 ./01_hello_ranks                     four OpenSHMEM processes
+//   mpirun -n 4 ./01_hello_ranks                     four processes; or: oshrun -n 4 ./01_hello_ranks
 //   mpirun -n 64 --hostfile hosts ./01_hello_ranks   on a cluster, or: srun -n 64 ./01_hello_ranks
-//   SHOAL_TRANSPORT=threads ./01_hello_ranks         where the environment would suggest another
+//   SHOAL_TRANSPORT=mpi mpirun -n 4 ./01_hello_ranks by messages of MPI, where Shoal would choose OpenSHMEM
 //
 // Picture: who owns each element of a 60 x 60 array. Left: slabs along axis 0; middle: along axis 1; right:
 // blocks. One colour a rank.
@@ -25,10 +24,16 @@ using array::Layout;
 using examples::say;
 
 // Every rank writes its number into its own elements; the whole is gathered on rank 0 for the picture.
-examples::Image owners(const comm::Communicator& world, const Layout& layout) {
+examples::Image owners(const comm::Communicator& world, const Layout& layout, const std::string& title) {
   DistributedArray<double> x(world, layout);
   x.fill(world.rank());
-  return {60, 60, x.to_full_on(0), examples::Colours::ranks};
+  return {.rows = 60,
+          .columns = 60,
+          .values = x.to_full_on(0),
+          .colours = examples::Colours::ranks,
+          .title = title,
+          .down = {"axis 0", 0, 59},
+          .right = {"axis 1", 0, 59}};
 }
 
 // As near to a square grid as `ranks` has factors for.
@@ -58,9 +63,10 @@ void hello(comm::Communicator& world, const examples::Arguments& arguments) {
   say(world, "x = 0 .. 9, y = 2 x + 1: x . y = {}, largest y = {}", product, norm(y, array::norm_max));
   examples::expect(product == 615 && norm(y, array::norm_max) == 19, "x . y = 615 and largest y = 19");
 
-  const std::vector<examples::Panel> panels{owners(world, Layout::split({60, 60}, ranks, 0)),
-                                            owners(world, Layout::split({60, 60}, ranks, 1)),
-                                            owners(world, Layout::blocks({60, 60}, grid_of(ranks)))};
+  const std::vector<examples::Panel> panels{
+      owners(world, Layout::split({60, 60}, ranks, 0), "split along axis 0"),
+      owners(world, Layout::split({60, 60}, ranks, 1), "split along axis 1"),
+      owners(world, Layout::blocks({60, 60}, grid_of(ranks)), "blocks")};
   if (world.rank() == 0) examples::write_picture(arguments.output, panels);
 }
 

@@ -66,12 +66,19 @@ void differentiate(comm::Communicator& world, const examples::Arguments& argumen
 
   const std::vector<double> all = f.to_full_on(0), all_down = df_down.to_full_on(0),
                             all_right = df_right.to_full_on(0);
-  using examples::Colours;
+  const auto image = [](const std::vector<double>& values, const std::string& title) {
+    const double end_down = step * (rows / 2), end_right = step * (columns / 2);
+    return examples::Image{.rows = rows,
+                           .columns = columns,
+                           .values = values,
+                           .colours = examples::Colours::diverging,
+                           .title = title,
+                           .down = {"u", -end_down, end_down},
+                           .right = {"v", -end_right, end_right}};
+  };
   if (world.rank() == 0)
     examples::write_picture(arguments.output,
-                            {examples::Image{rows, columns, all, Colours::diverging},
-                             examples::Image{rows, columns, all_down, Colours::diverging},
-                             examples::Image{rows, columns, all_right, Colours::diverging}});
+                            {image(all, "f"), image(all_down, "df / du"), image(all_right, "df / dv")});
 }
 
 int main(int argc, char** argv) { return examples::start(argc, argv, differentiate); }

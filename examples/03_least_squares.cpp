@@ -84,8 +84,20 @@ void invert(comm::Communicator& world, const examples::Arguments& arguments) {
     if (damping > 0) examples::expect(norm(gradient) < 1e-5, "a vanishing gradient");
   }
   examples::expect(errors[1] < 0.2 && errors[1] < errors[0], "a better curve with damping than without");
+  const std::vector<std::string> names{"undamped", "damped"};
   if (world.rank() == 0)
-    examples::write_picture(arguments.output, {examples::Curves{curves, truth}, examples::Curves{residuals}});
+    examples::write_picture(arguments.output, {examples::Curves{.lines = curves,
+                                                                .reference = truth,
+                                                                .title = "the curve",
+                                                                .names = names,
+                                                                .reference_name = "true",
+                                                                .up = "x",
+                                                                .right = {"place", 0, 1}},
+                                               examples::Curves{.lines = residuals,
+                                                                .title = "log10 of what is made small",
+                                                                .names = names,
+                                                                .up = "log10",
+                                                                .right = {"iterations", 0, 60}}});
 }
 
 int main(int argc, char** argv) { return examples::start(argc, argv, invert); }

@@ -78,17 +78,33 @@ void deconvolve(comm::Communicator& world, const examples::Arguments& arguments)
   const std::vector<double> data = d.to_full_on(0), least = shortest.x.to_full_on(0),
                             spiky = sparse.x.to_full_on(0), truth = x.to_full_on(0);
   if (world.rank() != 0) return;
-  const auto image = [](const std::vector<double>& values, double largest) {
-    return examples::Image{
-        samples,  traces, examples::transposed(values, traces, samples), examples::Colours::diverging,
-        -largest, largest};
+  const double end = dt * (samples - 1);
+  const auto image = [&](const std::vector<double>& values, double largest, const std::string& title,
+                         const std::string& down) {
+    return examples::Image{.rows = samples,
+                           .columns = traces,
+                           .values = examples::transposed(values, traces, samples),
+                           .colours = examples::Colours::diverging,
+                           .low = -largest,
+                           .high = largest,
+                           .title = title,
+                           .down = {down, 0, end},
+                           .right = {"trace", 0, traces - 1}};
   };
   const auto trace = [](const std::vector<double>& values) {
     const auto begin = values.begin() + traces / 3 * samples;
     return std::vector<double>(begin, begin + samples);
   };
-  examples::write_picture(arguments.output, {image(data, 1.2), image(least, 0.8), image(spiky, 0.8),
-                                             examples::Curves{{trace(least), trace(spiky)}, trace(truth)}});
+  examples::write_picture(arguments.output,
+                          {image(data, 1.2, "data", "time (s)"), image(least, 0.8, "least squares", ""),
+                           image(spiky, 0.8, "FISTA", ""),
+                           examples::Curves{.lines = {trace(least), trace(spiky)},
+                                            .reference = trace(truth),
+                                            .title = fmt::format("trace {}", traces / 3),
+                                            .names = {"least sq.", "FISTA"},
+                                            .reference_name = "true",
+                                            .up = "x",
+                                            .right = {"time (s)", 0, end}}});
 }
 
 int main(int argc, char** argv) { return examples::start(argc, argv, deconvolve); }

@@ -31,6 +31,7 @@ using array::Shape;
 using examples::say;
 
 constexpr double noise_level = 0.03;  // of the data's standard deviation
+constexpr double dt = 0.004;          // seconds between samples
 
 // Impedance at (y, x, z), each from 0 to 1: folded layers, the right of them thrown down along a fault.
 double layered_impedance(double y, double x, double z) {
@@ -61,7 +62,15 @@ DistributedArray<double> layered_model(const comm::Communicator& world) {
 // The section of a file, every third trace, for each of 12 y.
 DistributedArray<double> model_of_file(const comm::Communicator& world, const std::string& path) {
   const auto section = array::read_npz<double>(path, "model", world, array::replicated_over(world));
-  const Index depth = section.layout().shape()[0], width = section.layout().shape()[1];
+  const Shape& shape = section.layout().shape();
+  if (shape.size() != 2 || shape[1] < 3 || shape[0] < 3 ||
+      std::ranges::any_of(section.local(),
+                          [](double impedance) { return !(impedance > 0 && std::isfinite(impedance)); }))
+    throw comm::AgreedError(
+        ErrorCode::format,
+        fmt::format("{}: model {}: expected a section [depth, x] of at least 3 by 3 impedances above 0", path,
+                    array::to_string(shape)));
+  const Index depth = shape[0], width = shape[1];
   DistributedArray<double> m(world, Layout::split({12, width / 3, depth}, world.size()));
   std::size_t k = 0;
   for (Index y = 0; y < m.local_shape()[0]; ++y)
@@ -95,14 +104,22 @@ DistributedArray<double> background_of(const DistributedArray<double>& m) {
   return smooth;
 }
 
-examples::Image section_of(const DistributedArray<double>& x, double low, double high) {
+examples::Image section_of(const DistributedArray<double>& x, double low, double high,
+                           const std::string& title, const std::string& down = "") {
   const std::vector<double> all = x.to_full_on(0);
   if (all.empty()) return {};
   const Shape& shape = x.layout().shape();
   const auto begin = all.begin() + shape[0] / 2 * shape[1] * shape[2];
   const int width = static_cast<int>(shape[1]), depth = static_cast<int>(shape[2]);
   const std::vector<double> section(begin, begin + width * depth);
-  return {depth, width, examples::transposed(section, width, depth), examples::Colours::grey, low, high};
+  return {.rows = depth,
+          .columns = width,
+          .values = examples::transposed(section, width, depth),
+          .low = low,
+          .high = high,
+          .title = title,
+          .down = {down, 0, dt * (depth - 1)},
+          .right = {"x", 0, static_cast<double>(width - 1)}};
 }
 
 void invert(comm::Communicator& world, const examples::Arguments& arguments) {
@@ -112,7 +129,7 @@ void invert(comm::Communicator& world, const examples::Arguments& arguments) {
   say(world, "model {}", layout.describe());
 
   // A block of the block diagonal for the traces of each rank.
-  const linop::local::PoststackModelling<double> traces(m.local_shape(), linop::local::ricker(20, 0.004, 15));
+  const linop::local::PoststackModelling<double> traces(m.local_shape(), linop::local::ricker(20, dt, 15));
   const auto modelling = linop::reshaped(linop::block_diagonal<double>(world, {traces}), layout, layout);
   DistributedArray<double> noise(world, layout);
   fill_normal(noise, 5);
@@ -150,11 +167,12 @@ void invert(comm::Communicator& world, const examples::Arguments& arguments) {
 
   const double darkest = norm(m, array::norm_min), brightest = norm(m, array::norm_max);
   const double loudest = 0.6 * norm(d, array::norm_max);
-  const std::vector<examples::Panel> panels{
-      section_of(m, darkest, brightest), section_of(d, -loudest, loudest),
-      section_of(background, darkest, brightest), section_of(plain.x, darkest, brightest),
-      section_of(smooth.x, darkest, brightest)};
+  const std::vector<examples::Panel> panels{section_of(m, darkest, brightest, "true model", "time (s)"),
+                                            section_of(d, -loudest, loudest, "data"),
+                                            section_of(background, darkest, brightest, "background"),
+                                            section_of(plain.x, darkest, brightest, "least squares"),
+                                            section_of(smooth.x, darkest, brightest, "regularised")};
   if (world.rank() == 0) examples::write_picture(arguments.output, panels);
 }
 
-int main(int argc, char** argv) { return examples::start(argc, argv, invert); }
+int main(int argc, char** argv) { return examples::start(argc, argv, invert, "MODEL.npz"); }

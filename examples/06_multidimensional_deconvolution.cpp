@@ -2,9 +2,9 @@
 // Multi-dimensional deconvolution: a wave field that was recorded below a complicated overburden, and what
 // would have been recorded without it.
 //
-//   ./06_multidimensional_deconvolution --ranks 4    threads; or mpirun -n 4, oshrun -n 4, srun -n 4 in
-//   front,
-//                                          and --hostfile hosts for a cluster (see 01_hello_ranks.cpp)
+//   ./06_multidimensional_deconvolution --ranks 4
+//                                          threads; or mpirun -n 4, oshrun -n 4, srun -n 4 in front, and
+//                                          --hostfile hosts for a cluster (see 01_hello_ranks.cpp)
 //
 // Waves go down from each source to each receiver (G, the kernel), and come up again: the data are G
 // convolved in time with the reflections x between receivers, summed over receivers. Correlating with G (the
@@ -78,13 +78,20 @@ void add_reflections(DistributedArray<double>& x) {
 }
 
 // Samples begin .. begin + 100 of [times, traces, 1], to +- the largest.
-examples::Image panel_of(const DistributedArray<double>& x, Index begin) {
+examples::Image panel_of(const DistributedArray<double>& x, Index begin, const std::string& title,
+                         const std::string& down = "") {
   const std::vector<double> all = x.to_full_on(0);
   if (all.empty()) return {};
   const Index traces = x.layout().shape()[1];
   const auto first = all.begin() + begin * traces;
-  return {
-      times / 2, static_cast<int>(traces), {first, first + times / 2 * traces}, examples::Colours::diverging};
+  const double end = place(traces - 1, traces);
+  return {.rows = times / 2,
+          .columns = static_cast<int>(traces),
+          .values = {first, first + times / 2 * traces},
+          .colours = examples::Colours::diverging,
+          .title = title,
+          .down = {down, 0, dt * (times / 2 - 1)},
+          .right = {"offset (m)", -end, end}};
 }
 
 void deconvolve(comm::Communicator& world, const examples::Arguments& arguments) {
@@ -105,8 +112,9 @@ void deconvolve(comm::Communicator& world, const examples::Arguments& arguments)
   examples::expect(likeness(inverse.x) > 0.9 && likeness(inverse.x) > likeness(correlated),
                    "an inverse that is like the truth, and more so than the adjoint");
 
-  const std::vector<examples::Panel> panels{panel_of(d, 0), panel_of(correlated, times / 2),
-                                            panel_of(inverse.x, times / 2), panel_of(x, times / 2)};
+  const std::vector<examples::Panel> panels{
+      panel_of(d, 0, "data", "time (s)"), panel_of(correlated, times / 2, "adjoint"),
+      panel_of(inverse.x, times / 2, "inverse"), panel_of(x, times / 2, "true reflections")};
   if (world.rank() == 0) examples::write_picture(arguments.output, panels);
 }
 

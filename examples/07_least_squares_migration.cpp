@@ -91,12 +91,18 @@ void migrate(comm::Communicator& world, const examples::Arguments& arguments) {
   examples::expect(best.residual_norm < 0.05 * norm(echoes) && likeness(best.x) > 1.2 * likeness(migrated),
                    "an image that explains the echoes, and is more like the reflectors than migration's");
 
-  const auto panel = [](const DistributedArray<double>& image) {
+  const auto panel = [](const DistributedArray<double>& image, const std::string& title) {
     const std::vector<double> values(image.local().begin(), image.local().end());
-    return examples::Image{depth, width, examples::transposed(values, width, depth), examples::Colours::grey};
+    return examples::Image{.rows = depth,
+                           .columns = width,
+                           .values = examples::transposed(values, width, depth),
+                           .title = title,
+                           .down = {"depth (m)", 0, step * (depth - 1)},
+                           .right = {"x (m)", 0, step * (width - 1)}};
   };
   if (world.rank() == 0)
-    examples::write_picture(arguments.output, {panel(m), panel(migrated), panel(best.x)});
+    examples::write_picture(arguments.output, {panel(m, "true reflectors"), panel(migrated, "migration"),
+                                               panel(best.x, "least squares")});
 }
 
 int main(int argc, char** argv) { return examples::start(argc, argv, migrate); }

@@ -1,31 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "picture.h"
 
-#include <png.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include <fmt/format.h>
 
-#include "shoal/base/error.h"
+#include "canvas.h"
 
 namespace examples {
 namespace {
 
-constexpr int width = 960, height = 400, margin = 14;
-
-struct Colour {
-  double red = 1, green = 1, blue = 1;
-};
-
-Colour mix(const Colour& a, const Colour& b, double share) {
-  const auto between = [&](double from, double to) { return from + share * (to - from); };
-  return {between(a.red, b.red), between(a.green, b.green), between(a.blue, b.blue)};
-}
+constexpr int picture_width = 1280, picture_height = 460, margin = 16;
+constexpr int text_line = Canvas::text_height + 6;
+constexpr int axis_width = 64;  // of a vertical one
 
 constexpr std::array<Colour, 8> palette{{{0.12, 0.37, 0.62},
                                          {0.94, 0.56, 0.17},
@@ -36,34 +26,6 @@ constexpr std::array<Colour, 8> palette{{{0.12, 0.37, 0.62},
                                          {0.85, 0.55, 0.75},
                                          {0.55, 0.55, 0.55}}};
 constexpr Colour ink{0.25, 0.25, 0.25};
-
-class Canvas {
- public:
-  Canvas() : pixels_(static_cast<std::size_t>(width) * height) {}
-
-  void mark(int column, int row, const Colour& colour, double share = 1) {
-    if (column < 0 || column >= width || row < 0 || row >= height) return;
-    Colour& pixel = pixels_[static_cast<std::size_t>(row) * width + static_cast<std::size_t>(column)];
-    pixel = mix(pixel, colour, share);
-  }
-
-  void write(const std::string& path) const {
-    std::vector<std::uint8_t> bytes;
-    for (const Colour& pixel : pixels_)
-      for (const double part : {pixel.red, pixel.green, pixel.blue})
-        bytes.push_back(static_cast<std::uint8_t>(std::lround(255 * std::clamp(part, 0.0, 1.0))));
-    png_image image{};
-    image.version = PNG_IMAGE_VERSION;
-    image.width = width;
-    image.height = height;
-    image.format = PNG_FORMAT_RGB;
-    if (!png_image_write_to_file(&image, path.c_str(), 0, bytes.data(), 0, nullptr))
-      shoal::fail(shoal::ErrorCode::io, fmt::format("cannot write the picture {}: {}", path, image.message));
-  }
-
- private:
-  std::vector<Colour> pixels_;
-};
 
 struct Frame {
   int left, top, width, height;
@@ -78,7 +40,8 @@ void draw_frame(Canvas& canvas, const Frame& f) {
 
 Colour colour_of(const Image& image, double value, double low, double high) {
   if (image.colours == Colours::ranks) return palette[static_cast<std::size_t>(std::lround(value)) % 8];
-  const double place = std::clamp((value - low) / (high - low), 0.0, 1.0);
+  // In steps that the eye hardly sees, and files become much smaller.
+  const double place = std::round(64 * std::clamp((value - low) / (high - low), 0.0, 1.0)) / 64;
   if (image.colours == Colours::grey) return mix({0, 0, 0}, {1, 1, 1}, place);
   const Colour end = place < 0.5 ? Colour{0.10, 0.25, 0.60} : Colour{0.70, 0.08, 0.12};
   return mix({1, 1, 1}, end, std::abs(2 * place - 1));
@@ -136,32 +99,94 @@ void draw_line(Canvas& canvas, const Frame& frame, const std::vector<double>& li
   }
 }
 
-void draw(Canvas& canvas, const Frame& frame, const Curves& curves) {
+struct Range {
+  double low, high;
+};
+Range range_of(const Curves& curves) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
-  const auto widen = [&](const std::vector<double>& line) {
-    for (const double v : line) low = std::min(low, v), high = std::max(high, v);
+  const auto widen = [&](const std::vector<double>& values) {
+    for (const double v : values) low = std::min(low, v), high = std::max(high, v);
   };
   widen(curves.reference);
-  for (const auto& line : curves.lines) widen(line);
-  if (!(low < high)) low -= 1, high += 1;
+  for (const auto& values : curves.lines) widen(values);
+  return low < high ? Range{low, high} : Range{low - 1, high + 1};
+}
+
+void draw(Canvas& canvas, const Frame& frame, const Curves& curves) {
+  const auto [low, high] = range_of(curves);
   if (low < 0 && high > 0) draw_line(canvas, frame, {0.0, 0.0}, low, high, {0.88, 0.88, 0.88});
   if (!curves.reference.empty()) draw_line(canvas, frame, curves.reference, low, high, {0.65, 0.65, 0.65});
   for (std::size_t i = 0; i < curves.lines.size(); ++i)
     draw_line(canvas, frame, curves.lines[i], low, high, palette[i % palette.size()]);
+
+  // Their names above, in their colours.
+  int left = frame.left;
+  const auto name = [&](const std::string& text, const Colour& colour) {
+    canvas.write(left, frame.top - text_line, text, colour);
+    left += Canvas::text_width(text) + 18;
+  };
+  for (std::size_t i = 0; i < curves.names.size() && i < curves.lines.size(); ++i)
+    name(curves.names[i], palette[i % palette.size()]);
+  if (!curves.reference.empty()) name(curves.reference_name, {0.5, 0.5, 0.5});
+}
+
+// The axis that runs upwards or downwards, from its value at the top.
+Axis vertical(const Image& image) { return image.down; }
+Axis vertical(const Curves& curves) {
+  const auto [low, high] = range_of(curves);
+  return {curves.up, high, low};
+}
+
+std::string number(double value) { return fmt::format("{:.3g}", value); }
+
+void write_around(Canvas& canvas, const Frame& f, const std::string& title, const Axis& down,
+                  const Axis& right) {
+  const auto middle = [](int begin, int length, const std::string& text) {
+    return begin + (length - Canvas::text_width(text)) / 2;
+  };
+  canvas.write(middle(f.left, f.width, title), margin, title, {0, 0, 0});
+  if (!right.label.empty()) {
+    const int top = f.top + f.height + 6;
+    const std::string last = number(right.last);
+    canvas.write(f.left, top, number(right.first), ink);
+    canvas.write(middle(f.left, f.width, right.label), top, right.label, ink);
+    canvas.write(f.left + f.width - Canvas::text_width(last), top, last, ink);
+  }
+  if (!down.label.empty()) {
+    const auto write_number = [&](double value, int top) {
+      const std::string text = number(value);
+      canvas.write(f.left - 6 - Canvas::text_width(text), top, text, ink);
+    };
+    write_number(down.first, f.top);
+    write_number(down.last, f.top + f.height - Canvas::text_height);
+    canvas.write_upwards(f.left - 24, f.top + (f.height + Canvas::text_width(down.label)) / 2, down.label,
+                         ink);
+  }
 }
 
 }  // namespace
 
 void write_picture(const std::string& path, const std::vector<Panel>& panels) {
-  Canvas canvas;
-  const int count = static_cast<int>(panels.size());
-  const int each = (width - margin * (count + 1)) / count;
-  for (int i = 0; i < count; ++i) {
-    const Frame frame{margin + i * (each + margin), margin, each, height - 2 * margin};
-    std::visit([&](const auto& panel) { draw(canvas, frame, panel); }, panels[static_cast<std::size_t>(i)]);
-    draw_frame(canvas, frame);
+  Canvas canvas(picture_width, picture_height);
+  const auto left_of = [](const Panel& panel) {
+    return std::visit([](const auto& p) { return vertical(p).label.empty() ? 0 : axis_width; }, panel);
+  };
+  int left = margin, room = picture_width - margin;
+  for (const Panel& panel : panels) room -= margin + left_of(panel);
+  const int each = room / static_cast<int>(panels.size());
+  for (const Panel& panel : panels) {
+    left += left_of(panel);
+    const Frame frame{left, margin + 2 * text_line, each, picture_height - 2 * margin - 3 * text_line};
+    std::visit(
+        [&](const auto& p) {
+          draw(canvas, frame, p);
+          draw_frame(canvas, frame);
+          write_around(canvas, frame, p.title, vertical(p), p.right);
+        },
+        panel);
+    left += each + margin;
   }
-  canvas.write(path);
+  canvas.save(path);
 }
 
 std::vector<double> transposed(const std::vector<double>& values, int rows, int columns) {

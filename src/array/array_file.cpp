@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "array/element_conversion.h"
+#include "array/guarded.h"
 #include "array/local_parts.h"
 #include "array/transpose.h"
 #include "shoal/array/redistribution.h"
@@ -142,15 +143,29 @@ void broadcast_string(comm::Communicator& communicator, std::string& text) {
   communicator.broadcast(text, 0);
 }
 
+// Errors of one rank become everyone's: each step allocates as much again as the array takes.
+Guard agreeing(comm::Communicator& communicator) {
+  return [&communicator](const std::function<void()>& local) { comm::agree(communicator, local); };
+}
+
+// Collective: `x` with its axes in reversed order; `to` has this rank's part of that.
+template <class T>
+DistributedArray<T> reversed(const DistributedArray<T>& x, const Layout& to, const Guard& guard) {
+  std::optional<DistributedArray<T>> result;
+  guard([&] { result.emplace(x.communicator(), to, uninitialised); });
+  reverse_axes(x.local().data(), x.local_shape(), result->local().data());
+  return std::move(*result);
+}
+
 // Collective: the elements of `x` in the order of the file, consecutive parts in rank order.
 template <class T>
 DistributedArray<T> ordered_for_file(const DistributedArray<T>& x, bool transposed) {
   const Layout& layout = x.layout();
-  if (!transposed) return reshape(x, file_layout(layout, false));
-  const DistributedArray<T> slab = redistribute(x, Layout::split(layout.shape(), layout.ranks(), -1));
-  DistributedArray<T> result(x.communicator(), file_layout(layout, true), uninitialised);
-  reverse_axes(slab.local().data(), slab.local_shape(), result.local().data());
-  return result;
+  comm::Communicator communicator = x.communicator();
+  const Guard guard = agreeing(communicator);
+  if (!transposed) return reshape(x, file_layout(layout, false), guard);
+  const DistributedArray<T> slab = redistribute(x, Layout::split(layout.shape(), layout.ranks(), -1), guard);
+  return reversed(slab, file_layout(layout, true), guard);
 }
 
 }  // namespace
@@ -212,12 +227,12 @@ DistributedArray<T> read_array(const ArraySource& source, const comm::Communicat
                                                   to_string(header.dtype), to_string(dtype_of<T>)));
   const bool transposed = is_transposed(header.shape, header.fortran_order);
   DistributedArray<T> parts = read_parts<T>(source, communicator, file_layout(layout, transposed));
-  if (!transposed) return parts.layout() == layout ? std::move(parts) : reshape(parts, layout);
+  const Guard guard = agreeing(communicator);
+  if (!transposed) return parts.layout() == layout ? std::move(parts) : reshape(parts, layout, guard);
   const Layout last = Layout::split(header.shape, layout.ranks(), -1);
   // (Equal layouts may still name another axis: on one rank.)
-  DistributedArray<T> slab(communicator, last == layout ? layout : last, uninitialised);
-  reverse_axes(parts.local().data(), parts.local_shape(), slab.local().data());
-  return slab.layout() == layout ? std::move(slab) : redistribute(slab, layout);
+  DistributedArray<T> slab = reversed(parts, last == layout ? layout : last, guard);
+  return slab.layout() == layout ? std::move(slab) : redistribute(slab, layout, guard);
 }
 
 PartialFile::PartialFile(const comm::Communicator& communicator, const std::string& path)

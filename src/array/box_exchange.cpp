@@ -44,6 +44,9 @@ BoxExchange<T>::BoxExchange(const comm::Communicator& communicator, const Layout
       else if (from_me)
         message_of(sends_, rank).boxes.push_back(std::move(box));
     }
+  // Before those that it may write zeros to. Received ones are never in its gaps in place: there is one run
+  // of the own box on each side of a gap, so a ghost box has a part in several.
+  std::stable_partition(local_.begin(), local_.end(), [](const GhostBox& box) { return box.own; });
   sent_.resize(at(lay_out(sends_, true)));
   received_.resize(at(lay_out(receives_, false)));
 }
@@ -94,6 +97,8 @@ void BoxExchange<T>::start(const T* own, std::span<T* const> targets) {
     T* target = targets_[at(box.target)];
     if (box.owner < 0)
       clear_box(target, in_target(box), box.extent);
+    else if (box.own && writer_.suits(box.extent))
+      writer_.copy(own, in_block(box), target, in_target(box), box.extent);
     else
       copy_box(own, in_block(box), target, in_target(box), box.extent);
   }
@@ -137,8 +142,14 @@ void BoxExchange<T>::add_back(std::span<const T* const> targets, T* own) {
     receives.push_back(
         comm::Communicator::part(message.peer, std::span(sent_.data() + message.offset, at(message.size))));
   comm::Request request = communicator_.exchange_async(sends, receives, tag);
-  for (const GhostBox& box : local_)
-    if (box.own) copy_box(targets[at(box.target)], in_target(box), own, in_block(box), box.extent);
+  for (const GhostBox& box : local_) {
+    if (!box.own) break;
+    const T* target = targets[at(box.target)];
+    if (writer_.suits(box.extent))
+      writer_.copy(target, in_target(box), own, in_block(box), box.extent);
+    else
+      copy_box(target, in_target(box), own, in_block(box), box.extent);
+  }
   for (const GhostBox& box : local_)
     if (!box.own && box.owner >= 0)
       add_box(targets[at(box.target)], in_target(box), own, in_block(box), box.extent);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "array/box_writer.h"
 #include "array/ghost_boxes.h"
 #include "shoal/array/box.h"
 #include "shoal/comm/communicator.h"
@@ -48,11 +49,12 @@ class BoxExchange {
   comm::Communicator communicator_;
   Shape block_;
   std::vector<Shape> target_shapes_;
-  std::vector<GhostBox> local_;  // from the rank's own block, or zeros
+  std::vector<GhostBox> local_;  // from the rank's own block, or zeros; the rank's own box first
   std::vector<Message> sends_, receives_;
   std::vector<T> sent_, received_;  // staging
   std::vector<T*> targets_;         // of the exchange under way
-  comm::Request request_;           // last: what it uses is above
+  BoxWriter<T> writer_;
+  comm::Request request_;  // last: what it uses is above
 };
 
 }  // namespace shoal::array

@@ -134,7 +134,7 @@ DistributedArray<T>::DistributedArray(const comm::Communicator& communicator, co
 template <class T>
 DistributedArray<T>::DistributedArray(const DistributedArray& other)
     : DistributedArray(other.communicator_, other.layout_, uninitialised) {
-  take_mask(other.masked_);
+  take_mask(other.mask_);
   copy_elements<T>(other.local(), local());
 }
 
@@ -142,7 +142,7 @@ template <class T>
 DistributedArray<T>::DistributedArray(DistributedArray&& other) noexcept
     : communicator_(other.communicator_),
       layout_(std::move(other.layout_)),
-      masked_(std::move(other.masked_)),
+      mask_(std::move(other.mask_)),
       memory_(std::move(other.memory_)),
       data_(std::exchange(other.data_, nullptr)),
       local_size_(std::exchange(other.local_size_, 0)),
@@ -171,7 +171,7 @@ DistributedArray<T>& DistributedArray<T>::operator=(DistributedArray&& other) {
   if (other.view_) return *this = DistributedArray(static_cast<const DistributedArray&>(other));
   if (!equal) {
     communicator_ = other.communicator_;
-    masked_ = other.masked_;
+    mask_ = other.mask_;
     members_.clear();
   }
   Layout layout = std::move(other.layout_);  // also when equal: `other` keeps none
@@ -181,7 +181,7 @@ DistributedArray<T>& DistributedArray<T>::operator=(DistributedArray&& other) {
   local_size_ = std::exchange(other.local_size_, 0);
   other.members_.clear();
   if (memory_) make_members();  // else `other` had been moved from
-  take_mask(masked_);
+  take_mask(mask_);
   return *this;
 }
 
@@ -254,9 +254,9 @@ const DistributedArray<T>& DistributedArray<T>::member(int i) const {
 }
 
 template <class T>
-void DistributedArray<T>::take_mask(const std::shared_ptr<const comm::Communicator>& masked) {
-  masked_ = masked;
-  for (DistributedArray& member : members_) member.take_mask(masked);
+void DistributedArray<T>::take_mask(const std::shared_ptr<const Mask>& mask) {
+  mask_ = mask;
+  for (DistributedArray& member : members_) member.take_mask(mask);
 }
 
 template <class T>
@@ -268,12 +268,18 @@ void DistributedArray<T>::set_mask(std::span<const int> color_of_rank) {
           std::find_if(color_of_rank.begin(), color_of_rank.end(), [](int c) { return c < 0; });
       negative != color_of_rank.end())
     fail(ErrorCode::invalid_argument, fmt::format("a mask has the color {}; colors begin at 0", *negative));
-  take_mask(std::make_shared<const comm::Communicator>(*communicator_.split(color_of_rank[at(rank())])));
+  take_mask(std::make_shared<const Mask>(
+      Mask{{color_of_rank.begin(), color_of_rank.end()}, *communicator_.split(color_of_rank[at(rank())])}));
 }
 
 template <class T>
 const comm::Communicator& DistributedArray<T>::reduction_communicator() const {
-  return masked_ ? *masked_ : communicator_;
+  return mask_ ? mask_->group : communicator_;
+}
+
+template <class T>
+std::span<const int> DistributedArray<T>::mask() const {
+  return mask_ ? std::span(mask_->color_of_rank) : std::span<const int>();
 }
 
 template <class T>

@@ -122,6 +122,7 @@ struct GhostBlock<T>::Plan {
   Boundary boundary;
   Rank rank;
   BoxExchange<T> exchange;
+  BoxWriter<T> writer;
 
   Plan(const comm::Communicator& communicator, const Layout& layout_in, std::vector<Width> widths_in,
        Boundary boundary_in)
@@ -198,7 +199,25 @@ void GhostBlock<T>::crop(std::span<const T> extended, std::span<T> own) const {
   plan_->check_lengths(own.size(), extended.size());
   const Shape shape = plan_->extended_shape(plan_->rank), begin = plan_->own_begin(plan_->rank);
   const Shape block = plan_->layout.block(plan_->rank).extent;
-  copy_box(extended.data(), {shape, begin}, own.data(), {block, Shape(block.size(), 0)}, block);
+  const Shape origin(block.size(), 0);
+  if (plan_->writer.suits(block))
+    plan_->writer.copy(extended.data(), {shape, begin}, own.data(), {block, origin}, block);
+  else
+    copy_box(extended.data(), {shape, begin}, own.data(), {block, origin}, block);
+}
+
+template <class T>
+void GhostBlock<T>::surround(std::span<const T> own, std::span<T> extended) const {
+  plan_->check_lengths(own.size(), extended.size());
+  const Shape shape = plan_->extended_shape(plan_->rank), begin = plan_->own_begin(plan_->rank);
+  const Shape block = plan_->layout.block(plan_->rank).extent;
+  const Shape origin(block.size(), 0);
+  if (plan_->writer.suits(block)) {
+    plan_->writer.surround(own.data(), {block, origin}, extended.data(), {shape, begin}, block);
+  } else {
+    std::fill(extended.begin(), extended.end(), T(0));
+    copy_box(own.data(), {block, origin}, extended.data(), {shape, begin}, block);
+  }
 }
 
 #define SHOAL_ARRAY_GHOSTS(T)    \

@@ -183,6 +183,15 @@ Layout Layout::stack(std::vector<Layout> members) {
   return Layout(std::move(data));
 }
 
+const std::shared_ptr<const Layout::Data>& Layout::nothing() noexcept {
+  static const std::shared_ptr<const Data> data = [] {
+    auto none = std::make_shared<Data>();
+    none->ranks = 0;
+    return none;
+  }();
+  return data;
+}
+
 int Layout::ranks() const { return data_->ranks; }
 Index Layout::size() const { return data_->size; }
 bool Layout::is_stack() const { return !data_->members.empty(); }
@@ -267,7 +276,6 @@ Rank Layout::rank_at(std::span<const int> coordinates) const {
 }
 
 bool Layout::same(const Layout& a, const Layout& b) {
-  if (!a.data_ || !b.data_) return false;  // of an array that has been moved from
   const Data &x = *a.data_, &y = *b.data_;
   return x.ranks == y.ranks && x.replicated == y.replicated && x.shape == y.shape && x.offsets == y.offsets &&
          x.members == y.members;
@@ -280,6 +288,7 @@ std::string Layout::describe() const {
     return fmt::format("stack of ({})", fmt::join(names, "; "));
   }
   const Data& data = *data_;
+  if (data.ranks == 0) return "nothing (it has been moved from)";
   const std::string shape = to_string(data.shape);
   if (data.replicated) return fmt::format("{} replicated on {} ranks", shape, data.ranks);
   std::string text;

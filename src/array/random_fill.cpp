@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers by counter: a hash of seed and global index (SplitMix64: Steele, Lea and Flood, "Fast
-// splittable pseudorandom number generators", 2014), so that no rank needs to know what others have drawn.
+// Random numbers by counter: a hash of seed and global index, so that no rank needs to know what others have
+// drawn.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -8,24 +8,17 @@
 
 #include "shoal/array/box.h"
 #include "shoal/array/distributed_array.h"
+#include "shoal/base/random_bits.h"
 
 namespace shoal::array {
 namespace {
-
-constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
-
-std::uint64_t mixed(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
 
 // 64 random bits for each counter. The seed is mixed too, else seed + 1 would be the same numbers shifted by
 // one.
 class Bits {
  public:
-  explicit Bits(std::uint64_t seed) : key_(mixed(seed + golden)) {}
-  std::uint64_t operator()(std::uint64_t counter) const { return mixed(key_ + golden * counter); }
+  explicit Bits(std::uint64_t seed) : key_(next_bits(seed)) {}
+  std::uint64_t operator()(std::uint64_t counter) const { return mixed_bits(key_ + golden_step * counter); }
 
  private:
   std::uint64_t key_;

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "array/guarded.h"
 #include "shoal/array/box.h"
 #include "shoal/base/error.h"
 
@@ -170,16 +172,26 @@ void Redistribution<T>::run(const DistributedArray<T>& x, DistributedArray<T>& y
 }
 
 template <class T>
-DistributedArray<T> redistribute(const DistributedArray<T>& x, const Layout& to) {
-  Redistribution<T> redistribution(x.communicator(), x.layout(), to);
-  DistributedArray<T> result(x.communicator(), to, uninitialised);
-  result.share_mask(x);
-  redistribution.run(x, result);
-  return result;
+DistributedArray<T> redistribute(const DistributedArray<T>& x, const Layout& to, const Guard& guard) {
+  std::optional<Redistribution<T>> redistribution;
+  std::optional<DistributedArray<T>> result;
+  guard([&] {
+    redistribution.emplace(x.communicator(), x.layout(), to);
+    result.emplace(x.communicator(), to, uninitialised);
+  });
+  result->share_mask(x);
+  redistribution->run(x, *result);
+  return std::move(*result);
 }
 
-#define SHOAL_ARRAY_REDISTRIBUTION(T) \
-  template class Redistribution<T>;   \
+template <class T>
+DistributedArray<T> redistribute(const DistributedArray<T>& x, const Layout& to) {
+  return redistribute(x, to, unguarded);
+}
+
+#define SHOAL_ARRAY_REDISTRIBUTION(T)                                                                 \
+  template class Redistribution<T>;                                                                   \
+  template DistributedArray<T> redistribute(const DistributedArray<T>&, const Layout&, const Guard&); \
   template DistributedArray<T> redistribute(const DistributedArray<T>&, const Layout&);
 SHOAL_ARRAY_REDISTRIBUTION(float)
 SHOAL_ARRAY_REDISTRIBUTION(double)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dots, and the updates that end in one. What is split is summed among ranks in their order; what is
 // replicated is added afterwards.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "array/kernels.h"
 #include "array/sums.h"
@@ -75,6 +77,18 @@ Real<T> axpy_norm2(T a, const DistributedArray<T>& x, DistributedArray<T>& y) {
 
 constexpr std::size_t most_pairs = 8;
 
+std::string describe_mask(std::span<const int> mask) {
+  return mask.empty() ? "no mask" : fmt::format("the mask {}", fmt::join(mask, ", "));
+}
+
+template <class T>
+void require_equal_masks(const DistributedArray<T>& a, const DistributedArray<T>& b) {
+  if (!std::ranges::equal(a.mask(), b.mask()))
+    fail(ErrorCode::invalid_argument,
+         fmt::format("dots of arrays with {} and with {} cannot be one reduction", describe_mask(a.mask()),
+                     describe_mask(b.mask())));
+}
+
 template <class T>
 struct PendingDots<T>::State {
   std::size_t count = 0;
@@ -89,15 +103,17 @@ PendingDots<T>::PendingDots(std::span<const Pair> pairs) : state_(std::make_uniq
   if (pairs.size() > most_pairs)
     fail(ErrorCode::invalid_argument, fmt::format("{} dots at once; at most {}", pairs.size(), most_pairs));
   State& state = *state_;
-  bool any_split = false;
+  const DistributedArray<T>* reduced = nullptr;  // the first that is summed over ranks
   for (const Pair& pair : pairs) {
     const Sum<Wide<T>> sum = local_dot(*pair.x, *pair.y, true);
     state.split[state.count] = sum.split;
     state.replicated[state.count++] = sum.replicated;
-    any_split = any_split || sum.any_split;
+    if (!sum.any_split) continue;
+    if (reduced == nullptr) reduced = pair.x;
+    require_equal_masks(*reduced, *pair.x);
   }
-  if (!any_split) return;
-  state.communicator = pairs.front().x->reduction_communicator();
+  if (reduced == nullptr) return;
+  state.communicator = reduced->reduction_communicator();
   state.request =
       state.communicator->all_reduce_async(std::span(state.split).first(state.count), comm::Reduction::sum);
 }

@@ -2,9 +2,11 @@
 // The same elements, numbered in C order, in another shape.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "array/guarded.h"
 #include "shoal/array/redistribution.h"
 #include "shoal/base/error.h"
 
@@ -91,16 +93,20 @@ std::int64_t common_size(const Layout& a, Rank rank_a, const Layout& b, Rank ran
 }
 
 template <class T>
-void reshape_split(const DistributedArray<T>& x, DistributedArray<T>& y) {
+void reshape_split(const DistributedArray<T>& x, DistributedArray<T>& y, const Guard& guard) {
   comm::Communicator communicator = x.communicator();
   const Layout &from = x.layout(), &to = y.layout();
   const Rank me = communicator.rank();
   std::vector<std::int64_t> send_counts, recv_counts;
-  for (Rank peer = 0; peer < communicator.size(); ++peer) {
-    send_counts.push_back(common_size(from, me, to, peer));
-    recv_counts.push_back(common_size(to, me, from, peer));
-  }
-  std::vector<T> packed(x.local().size()), arrived(y.local().size());
+  std::vector<T> packed, arrived;
+  guard([&] {
+    for (Rank peer = 0; peer < communicator.size(); ++peer) {
+      send_counts.push_back(common_size(from, me, to, peer));
+      recv_counts.push_back(common_size(to, me, from, peer));
+    }
+    packed.resize(x.local().size());
+    arrived.resize(y.local().size());
+  });
   Index next = 0;
   for (Rank peer = 0; peer < communicator.size(); ++peer)
     for_each_common_run(from, me, to, peer, [&](Index local, Index, Index count) {
@@ -116,28 +122,47 @@ void reshape_split(const DistributedArray<T>& x, DistributedArray<T>& y) {
     });
 }
 
+// Into the memory of y, whose elements in C order are those of the replicas.
+template <class T>
+void gather_replicas(const DistributedArray<T>& x, DistributedArray<T>& y, const Guard& guard) {
+  std::optional<Redistribution<T>> redistribution;
+  std::optional<DistributedArray<T>> replicas;
+  guard([&] {
+    const Layout layout = Layout::replicated(x.layout().shape(), x.layout().ranks());
+    redistribution.emplace(x.communicator(), x.layout(), layout);
+    replicas.emplace(DistributedArray<T>::adopt(x.communicator(), layout, y.local()));
+  });
+  redistribution->run(x, *replicas);
+}
+
 }  // namespace
 
 template <class T>
-DistributedArray<T> reshape(const DistributedArray<T>& x, const Layout& to) {
+DistributedArray<T> reshape(const DistributedArray<T>& x, const Layout& to, const Guard& guard) {
   const Layout& from = x.layout();
-  if (from.shape() == to.shape()) return redistribute(x, to);
+  if (from.shape() == to.shape()) return redistribute(x, to, guard);
   if (from.size() != to.size())
     fail(ErrorCode::invalid_argument, fmt::format("reshape from {} to {}: {} elements and {}",
                                                   from.describe(), to.describe(), from.size(), to.size()));
-  DistributedArray<T> result(x.communicator(), to, uninitialised);
+  std::optional<DistributedArray<T>> made;
+  guard([&] { made.emplace(x.communicator(), to, uninitialised); });
+  DistributedArray<T>& result = *made;
   result.share_mask(x);
   if (from.is_replicated()) {
     for_each_common_run(from, x.rank(), to, x.rank(), [&](Index there, Index here, Index count) {
       std::copy_n(x.local().data() + there, count, result.local().data() + here);
     });
   } else if (to.is_replicated()) {
-    const std::vector<T> full = x.to_full();
-    std::copy(full.begin(), full.end(), result.local().begin());
+    gather_replicas(x, result, guard);
   } else {
-    reshape_split(x, result);
+    reshape_split(x, result, guard);
   }
-  return result;
+  return std::move(result);
+}
+
+template <class T>
+DistributedArray<T> reshape(const DistributedArray<T>& x, const Layout& to) {
+  return reshape(x, to, unguarded);
 }
 
 template <class T>
@@ -148,8 +173,9 @@ DistributedArray<T> ravel(const DistributedArray<T>& x) {
                  x.layout().is_replicated() ? Layout::replicated(shape, ranks) : Layout::split(shape, ranks));
 }
 
-#define SHOAL_ARRAY_RESHAPE(T)                                                     \
-  template DistributedArray<T> reshape(const DistributedArray<T>&, const Layout&); \
+#define SHOAL_ARRAY_RESHAPE(T)                                                                   \
+  template DistributedArray<T> reshape(const DistributedArray<T>&, const Layout&);               \
+  template DistributedArray<T> reshape(const DistributedArray<T>&, const Layout&, const Guard&); \
   template DistributedArray<T> ravel(const DistributedArray<T>&);
 SHOAL_ARRAY_RESHAPE(float)
 SHOAL_ARRAY_RESHAPE(double)

@@ -7,6 +7,7 @@
 
 #include "comm/host_collectives.h"
 #include "comm/hosts.h"
+#include "comm/kept_schedules.h"
 
 namespace shoal::comm {
 
@@ -19,6 +20,7 @@ class GroupState {
   std::unique_ptr<HostCollectives> host;
   /// Schedules that have been started and take turns.
   std::deque<const void*> turns;
+  KeptSchedules kept;
 };
 
 }  // namespace shoal::comm

@@ -16,12 +16,13 @@
 #include <span>
 #include <vector>
 
+#include "comm/shared_copy.h"
 #include "comm/tuning.h"
 #include "shoal/comm/transport.h"
 
 namespace shoal::comm {
 
-/// The words of a slot, written by its owner alone and read by the others.
+/// The words of a slot, written by its owner alone, but for `copy`, and read by the others.
 struct HostLine {
   std::uint64_t word;  // the step that has been published (HostCollectives tells how)
   std::byte payload[tuning::cache_line - sizeof(std::uint64_t)];  // small data travels with its step
@@ -30,6 +31,7 @@ static_assert(sizeof(HostLine) == tuning::cache_line);
 struct HostSlot {
   HostLine step[2];  // even and odd steps
   HostLine closed;   // word: a step of the last group that was closed
+  CopyLine copy;     // between this rank and the root, numbered by steps (HostTask); changed by both
 };
 
 /// A word is the number of a step and, in its low bits, a mark of the operation that the step belongs to.

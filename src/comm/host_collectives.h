@@ -7,8 +7,10 @@
 // that step s may be written once everybody has published step s-1: then nobody reads what step s-2 left.
 // Small data lies in the cache line of the number itself. Larger data goes in chunks, a step or two each.
 // Large data is lent, where ranks can read each other's ordinary memory (PeerMemory): a
-// step tells its address, and a last one says that it has been read. The number of steps depends on the group
-// and the operation alone. Sums run in rank order.
+// step tells its address, and a last one says that it has been read. Who waits for that meanwhile copies some
+// of it, where only a root reads or only a root is read from (SharedReading). A reduction's parts are
+// combined one by each rank, which writes the result to whoever wants it. The number of steps depends on the
+// group and the operation alone. Sums run in rank order.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +36,11 @@ class HostCollectives {
     std::size_t one_shot_bytes = tuning::one_shot_bytes;
     std::size_t lent_bytes = tuning::lent_bytes;
     std::size_t crowded_lent_bytes = tuning::crowded_lent_bytes;
-    std::size_t lent_all_reduce_bytes = tuning::lent_all_reduce_bytes;
-    std::size_t most_lent_reduce_bytes = tuning::most_lent_reduce_bytes;
+    std::size_t lent_broadcast_bytes = tuning::lent_broadcast_bytes;
+    std::size_t lent_reduce_bytes = tuning::lent_reduce_bytes;
+    std::size_t parts_reduce_bytes = tuning::parts_reduce_bytes;
     std::size_t lent_piece_bytes = tuning::lent_piece_bytes;
+    std::size_t shared_piece_bytes = tuning::shared_piece_bytes;
 
     /// Those above, but for what SHOAL_TUNING says: "chunk_bytes=32768,one_shot_bytes=4096". For measuring
     /// them (docs/benchmarks.md); must be the same on all ranks.

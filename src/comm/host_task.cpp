@@ -53,7 +53,9 @@ void HostTask::plan() {
     case Pattern::barrier: break;
     case Pattern::broadcast:
       shape_ = Shape::from_root;
-      plan_chunks(static_cast<std::int64_t>(op_.recv.bytes()), 1);
+      if (const auto count = static_cast<std::int64_t>(op_.recv.bytes());
+          op_.recv.bytes() < host_.limits_.lent_broadcast_bytes || !plan_lending(count))
+        plan_chunks(count, 1);
       same += op_.recv.bytes() << 8;
       break;
     case Pattern::reduce:
@@ -115,21 +117,15 @@ void HostTask::plan_chunks(std::int64_t count, int parts) {
 void HostTask::plan_reduction() {
   element_ = size_of(op_.send.dtype);
   const std::size_t all = op_.send.bytes();
-  // With more members a rank would have to read too much.
-  if (op_.pattern == Pattern::all_reduce && size_ == 2 && all >= host_.limits_.lent_all_reduce_bytes &&
-      plan_lending(op_.send.count)) {
-    shape_ = Shape::by_parts;
-    steps_ = 3;
-    return;
-  }
-  if (op_.pattern == Pattern::reduce && size_ == 2 && all <= host_.limits_.most_lent_reduce_bytes &&
-      plan_lending(op_.send.count)) {
-    shape_ = Shape::one_shot;
+  const bool scan = op_.pattern == Pattern::scan || op_.pattern == Pattern::exclusive_scan;
+  // (Four ranks on two cores gain nothing; with a core for each it was not measured.)
+  if (!scan && size_ == 2 && all >= host_.limits_.lent_reduce_bytes && plan_lending(op_.send.count)) {
+    const bool by_root = op_.pattern == Pattern::reduce && all < host_.limits_.parts_reduce_bytes;
+    shape_ = by_root ? Shape::one_shot : Shape::by_parts;
     return;
   }
   plan_chunks(op_.send.count, 1);
-  const bool scan = op_.pattern == Pattern::scan || op_.pattern == Pattern::exclusive_scan;
-  const bool by_parts = !scan && size_ > 2 && op_.send.bytes() > host_.limits_.one_shot_bytes;
+  const bool by_parts = !scan && size_ > 2 && all > host_.limits_.one_shot_bytes;
   shape_ = by_parts ? Shape::by_parts : Shape::one_shot;
   if (by_parts) steps_ *= 2;
 }
@@ -167,9 +163,10 @@ bool HostTask::advance() {
       if (at_ == 0) copy_own();
     }
     const Members peers = awaited();
+    if (closing() && has_idle_side()) help();
     if (!host_.reached(next_, peers.end, host_.step_, mark_)) return false;
     if (peers.end - peers.begin == size_) host_.seen_ = host_.step_;
-    if (reads()) read(host_.step_);
+    if (reads() && !read(host_.step_)) return false;
     published_ = false;
     next_ = 0;
     ++at_;
@@ -205,8 +202,8 @@ bool HostTask::writes() const {
 HostTask::Members HostTask::awaited() const {
   const Members all{0, size_}, none{0, 0}, root{op_.peer, op_.peer + 1};
   if (closing()) {
-    if (rooted()) return is_root() ? none : root;
-    return shape_ == Shape::scatter && !is_root() ? none : all;
+    if (shape_ != Shape::by_parts && rooted()) return is_root() ? none : root;
+    return (shape_ == Shape::scatter || shape_ == Shape::from_root) && !is_root() ? none : all;
   }
   switch (shape_) {
     case Shape::from_root:
@@ -258,8 +255,13 @@ void HostTask::write(std::uint64_t step) {
   }
 }
 
-void HostTask::read(std::uint64_t step) {
+bool HostTask::read(std::uint64_t step) {
   if (lent_) return read_lent(step);
+  read_places(step);
+  return true;
+}
+
+void HostTask::read_places(std::uint64_t step) {
   switch (shape_) {
     case Shape::signal: return;
     case Shape::from_root: {

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <span>
 #include <vector>
 
 #include "comm/host_collectives.h"
+#include "comm/shared_copy.h"
 
 namespace shoal::comm {
 
@@ -30,6 +32,7 @@ class HostTask {
     from_root,       // the root writes, the others read it all
     one_shot,        // all write all; whoever has a result combines it
     by_parts,        // even steps: all write all, each combines its part; odd steps: the parts are collected
+                     // (lent: each reads what it combines, and writes the result to who wants it)
     scatter_reduce,  // all write a chunk of every part, each combines its own
     gather,          // all write; the root or all read
     scatter,         // the root writes a chunk of every part, each reads its own
@@ -55,7 +58,8 @@ class HostTask {
   Members awaited() const;
   bool reads() const;
   void write(std::uint64_t step);
-  void read(std::uint64_t step);
+  bool read(std::uint64_t step);  // false: some of it has not come yet
+  void read_places(std::uint64_t step);
   void copy_own();
 
   void write_all_but_my_part(std::uint64_t step);
@@ -67,10 +71,15 @@ class HostTask {
   void read_gather(std::uint64_t step);
   void write_address(std::uint64_t step);
   std::uint64_t address(Rank member, std::uint64_t step, bool of_output = false) const;
-  void read_lent(std::uint64_t step);
-  void move_lent(std::uint64_t step);
+  void check_sizes(std::uint64_t step) const;
+  bool read_lent(std::uint64_t step);
   void combine_lent(std::uint64_t step, Piece part, std::int64_t to);
-  void collect_lent(std::uint64_t step);
+  void give(std::uint64_t step, const std::byte* result, std::int64_t at, std::int64_t count);
+  void begin_moving(std::uint64_t step);
+  bool move_lent(std::uint64_t step);
+  void help();
+  void help(Rank reader, Rank line_of, const std::byte* from, std::int64_t count);
+  CopyLine& copy_line(Rank member) const;
   void read_from(Rank member, std::int64_t at, std::uint64_t address, std::int64_t count);
   void write_all_to_all(std::uint64_t step);
   void read_all_to_all(std::uint64_t step);
@@ -82,6 +91,10 @@ class HostTask {
   bool rooted() const { return op_.pattern == Pattern::reduce || op_.pattern == Pattern::gather; }
   bool is_root() const { return op_.peer == me_; }
   bool is_lent(std::int64_t count) const;
+  // Whether only the root's memory is read, or only the root reads: then one side of each copy would wait.
+  bool has_idle_side() const {
+    return shape_ == Shape::from_root || shape_ == Shape::scatter || (shape_ == Shape::gather && rooted());
+  }
   bool closing() const { return lent_ && at_ + 1 == steps_; }
   std::byte* place(Rank member, std::uint64_t step) const;
   std::int64_t round() const { return shape_ == Shape::by_parts ? at_ / 2 : at_; }
@@ -105,7 +118,9 @@ class HostTask {
   bool inline_ = false;  // data lies in the lines of the step numbers
   bool lent_ = false;    // the first step tells addresses, the last one that all has been read
   bool published_ = false;
-  Rank next_ = 0;  // members before it have been seen at the step that is waited for
+  bool moving_ = false;
+  std::list<SharedReading> readings_;  // of lent data, from several members where this one is the root
+  Rank next_ = 0;                      // members before it have been seen at the step that is waited for
 };
 
 }  // namespace shoal::comm

@@ -158,7 +158,7 @@ ThreadsResult run_on_threads(int ranks, StuckRanks stuck, const Decorations& dec
 const Module& find_module(const std::string& transport, const LaunchEnvironment& environment) {
   std::string reasons;
   for (const ModuleDescription& description : known_modules) {
-    if (description.transport != transport) continue;
+    if (description.transport != transport || !is_offered(description)) continue;
     // Started plainly or by Slurm any library will do; within a launcher only its own finds the job.
     const bool belongs = environment.launcher.empty() || environment.launcher == "Slurm" ||
                          environment.launcher == description.environment;
@@ -258,7 +258,15 @@ int run(const JobOptions& options, const std::function<int(Communicator&)>& body
   const LaunchEnvironment environment = read_launch_environment();
   const std::string name = resolve_transport(options.transport, environment);
   const Decorations decorations = read_decorations(options);
-  if (name != "threads") return run_on_processes(name, options, environment, decorations, body);
+  if (name != "threads") {
+    try {
+      return run_on_processes(name, options, environment, decorations, body);
+    } catch (const AgreedError&) {
+      // Rank 0 will print it. A launcher ends the others when one rank fails: let rank 0 be first.
+      if (environment.rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      throw;
+    }
+  }
   if (environment.size > 1)
     fail(ErrorCode::invalid_argument, fmt::format("transport threads runs in one process, but the launcher "
                                                   "({}) started {}: leave out the launcher, "
@@ -297,6 +305,7 @@ std::vector<TransportStatus> probe_transports() {
   std::vector<TransportStatus> all;
   all.push_back({"threads", "threads of one process", true, "nothing needed", "", ""});
   for (const ModuleDescription& description : known_modules) {
+    if (!is_offered(description)) continue;
     TransportStatus status{description.transport, description.library, false, "", "", description.package};
     if (const Module* module = load_module(description, status.detail)) {
       status.available = true;

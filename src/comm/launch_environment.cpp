@@ -42,6 +42,7 @@ bool module_usable(const char* transport, const std::string& launcher) {
   for (const ModuleDescription& description : known_modules) {
     std::string reason;
     const bool belongs = launcher == description.environment || launcher == "Slurm";
+    if (description.unpackaged) continue;
     if (description.transport == std::string(transport) && belongs && load_module(description, reason))
       return true;
   }

@@ -16,15 +16,17 @@ namespace {
 
 using Limits = HostCollectives::Limits;
 
-constexpr std::array<std::pair<std::string_view, std::size_t Limits::*>, 8> fields{{
+constexpr std::array<std::pair<std::string_view, std::size_t Limits::*>, 10> fields{{
     {"chunk_bytes", &Limits::chunk_bytes},
     {"crowded_chunk_bytes", &Limits::crowded_chunk_bytes},
     {"one_shot_bytes", &Limits::one_shot_bytes},
     {"lent_bytes", &Limits::lent_bytes},
     {"crowded_lent_bytes", &Limits::crowded_lent_bytes},
-    {"lent_all_reduce_bytes", &Limits::lent_all_reduce_bytes},
-    {"most_lent_reduce_bytes", &Limits::most_lent_reduce_bytes},
+    {"lent_broadcast_bytes", &Limits::lent_broadcast_bytes},
+    {"lent_reduce_bytes", &Limits::lent_reduce_bytes},
+    {"parts_reduce_bytes", &Limits::parts_reduce_bytes},
     {"lent_piece_bytes", &Limits::lent_piece_bytes},
+    {"shared_piece_bytes", &Limits::shared_piece_bytes},
 }};
 
 // A chunk has room for a line for each rank.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layout on each rank: a cache line for each peer with the counter of what it has taken, and in the rank's
-// own place the window of its memory; then the rings.
+// Layout on each rank: two cache lines for each peer, the counter of what it has taken and the line of the
+// lent message that both copy, and in the rank's own place the window of its memory; then the rings.
 #include "comm/mailbox.h"
 
 #include <algorithm>
@@ -17,8 +17,9 @@ namespace shoal::comm {
 namespace {
 
 constexpr std::uint64_t slots = tuning::mailbox_slots;
+constexpr std::size_t lines_bytes = 2 * tuning::cache_line;  // of a peer
 constexpr std::uint32_t lent = ~std::uint32_t{0};  // in place of a fragment's length: its address follows
-static_assert(sizeof(PeerMemory::Window) <= tuning::cache_line);
+static_assert(sizeof(PeerMemory::Window) <= lines_bytes);
 
 // With many ranks the slots shrink, so that all channels together stay at some tens of megabytes.
 std::size_t slot_bytes_for(int size) {
@@ -59,7 +60,7 @@ void Mailbox::Queue<Item>::remove(Item& item) {
 }
 
 std::size_t Mailbox::footprint(int size) {
-  return static_cast<std::size_t>(size) * (tuning::cache_line + slots * slot_bytes_for(size));
+  return static_cast<std::size_t>(size) * (lines_bytes + slots * slot_bytes_for(size));
 }
 
 Mailbox::Mailbox(std::unique_ptr<SymmetricMemory> memory, const World& world, std::vector<Rank> peers)
@@ -77,11 +78,15 @@ Mailbox::Mailbox(std::unique_ptr<SymmetricMemory> memory, const World& world, st
 }
 
 std::size_t Mailbox::taken_offset(Rank receiver) const {
-  return static_cast<std::size_t>(receiver) * tuning::cache_line;
+  return static_cast<std::size_t>(receiver) * lines_bytes;
+}
+
+CopyLine& Mailbox::copy_line(std::byte* senders_memory, Rank receiver) const {
+  return *reinterpret_cast<CopyLine*>(senders_memory + taken_offset(receiver) + tuning::cache_line);
 }
 
 std::size_t Mailbox::slot_offset(Rank sender, std::uint64_t fragment) const {
-  const auto first = static_cast<std::size_t>(world_.size) * tuning::cache_line;
+  const auto first = static_cast<std::size_t>(world_.size) * lines_bytes;
   return first + (static_cast<std::size_t>(sender) * slots + fragment % slots) * slot_bytes_;
 }
 
@@ -107,8 +112,10 @@ bool Mailbox::put_fragment(Rank peer) {
   const bool lends = lends_ && c.direct && send.moved == 0 && send.bytes >= tuning::lent_message_bytes;
   const std::uint64_t address = address_of(send.data);
   const void* const source = lends ? static_cast<const void*>(&address) : send.data + send.moved;
+  const std::size_t most =
+      send.bytes <= tuning::short_message_bytes ? tuning::short_fragment_bytes : slot_bytes_;
   const std::size_t bytes =
-      lends ? sizeof address : std::min(send.bytes - send.moved, slot_bytes_ - sizeof(Header));
+      lends ? sizeof address : std::min({send.bytes - send.moved, most, slot_bytes_ - sizeof(Header)});
   const Header header{c.put + 1, send.context, send.bytes, lends ? lent : static_cast<std::uint32_t>(bytes),
                       send.tag};
   const std::size_t offset = slot_offset(world_.rank, c.put);
@@ -143,6 +150,23 @@ void Mailbox::look_at_lent(Channel& c, Rank peer) {
     c.lent.remove(send);
     send.done = true;
   }
+  if (const Send* send = c.lent.first)
+    help_copy(*peer_memory_, peer, copy_line(memory_->local(), peer), {send->lent_at, send->bytes},
+              send->data);
+}
+
+// The message that is arriving, from `address` of the peer; true when all of it is there.
+bool Mailbox::read_lent(Channel& c, Rank peer, std::byte* to, std::uint64_t address, std::size_t bytes) {
+  const CopyShape shape{c.taken + 1, bytes};
+  if (!c.receive || shape.pieces() == 1) {
+    peer_memory_->read(peer, to, address, bytes);
+    return true;
+  }
+  if (!c.reading)
+    c.reading.emplace(*peer_memory_, peer, copy_line(c.direct, world_.rank), shape, to, address);
+  if (!c.reading->advance()) return false;
+  c.reading.reset();
+  return true;
 }
 
 // Takes the next fragment that `peer` has put here, if there is one.
@@ -158,22 +182,16 @@ bool Mailbox::take_fragment(Rank peer) {
   }
   const bool is_lent = header.fragment_bytes == lent;
   const std::size_t bytes = is_lent ? header.message_bytes : header.fragment_bytes;
-  std::byte* target = nullptr;
-  if (c.receive) {
-    target = c.receive->data + c.receive->moved;
-    c.receive->moved += bytes;
-  } else {
-    Early& early = c.early.back();
-    target = early.data.data() + early.received;
-    early.received += bytes;
-  }
+  std::byte* const target =
+      c.receive ? c.receive->data + c.receive->moved : c.early.back().data.data() + c.early.back().received;
   if (is_lent) {
     std::uint64_t address = 0;
     std::memcpy(&address, slot + sizeof header, sizeof address);
-    peer_memory_->read(peer, target, address, bytes);
+    if (!read_lent(c, peer, target, address, bytes)) return false;
   } else if (bytes > 0) {
     std::memcpy(target, slot + sizeof header, bytes);
   }
+  (c.receive ? c.receive->moved : c.early.back().received) += bytes;
   c.missing -= bytes;
   if (c.missing == 0 && c.receive) {
     c.receive->done = true;
@@ -254,7 +272,8 @@ Mailbox::Receive::~Receive() {
   Channel& c = mailbox.channel(peer);
   c.receives.remove(*this);
   if (c.receive != this) return;
-  // The rest of its message still comes.
+  // The rest of its message still comes, but not here.
+  c.reading.reset();
   c.receive = nullptr;
   Early& rest = c.early.emplace_back(Early{context, tag, std::vector<std::byte>(bytes)});
   rest.received = moved;

@@ -9,8 +9,9 @@
 // Whoever waits also takes out what arrives from everybody, into the posted receive or, if there is none yet,
 // into memory of its own; so two ranks that send to each other never block each other.
 // Where ranks can read each other's ordinary memory (PeerMemory), a large message is lent: its only fragment
-// holds the address, the receiver copies the data from there, and tells that the fragment has been taken. It
-// waits for its receive a little, since data that goes into memory of the mailbox's own is copied twice.
+// holds the address, the receiver copies the data from there, and tells that the fragment has been taken. A
+// sender that waits meanwhile copies some of it (SharedReading). The fragment waits for its receive a little,
+// since data that goes into memory of the mailbox's own is copied twice.
 #pragma once
 
 #include <array>
@@ -22,6 +23,7 @@
 
 #include "comm/messenger.h"
 #include "comm/peer_memory.h"
+#include "comm/shared_copy.h"
 #include "shoal/comm/transport.h"
 
 namespace shoal::comm {
@@ -108,14 +110,15 @@ class Mailbox final : public Messenger {
   };
   struct Channel {
     bool carried = false;
-    std::byte* direct = nullptr;    // the peer's memory, or null
-    std::uint64_t put = 0;          // fragments
-    std::uint64_t known_taken = 0;  // of them, as far as the peer has told
-    std::uint64_t taken = 0;        // fragments that came
-    std::uint64_t told = 0;         // of them, told to the peer
-    std::size_t missing = 0;        // bytes of the message that is arriving
-    int unwanted = 0;               // looks at a lent message that no receive was posted for
-    Receive* receive = nullptr;     // where it goes; null: into the last of `early`
+    std::byte* direct = nullptr;           // the peer's memory, or null
+    std::uint64_t put = 0;                 // fragments
+    std::uint64_t known_taken = 0;         // of them, as far as the peer has told
+    std::uint64_t taken = 0;               // fragments that came
+    std::uint64_t told = 0;                // of them, told to the peer
+    std::size_t missing = 0;               // bytes of the message that is arriving
+    int unwanted = 0;                      // looks at a lent message that no receive was posted for
+    Receive* receive = nullptr;            // where it goes; null: into the last of `early`
+    std::optional<SharedReading> reading;  // of it, if it is lent
     Queue<Send> sends;
     Queue<Send> lent;  // of which the peer has the address
     Queue<Receive> receives;
@@ -125,6 +128,7 @@ class Mailbox final : public Messenger {
   Channel& channel(Rank peer) { return channels_[static_cast<std::size_t>(peer)]; }
   bool put_fragment(Rank peer);
   void look_at_lent(Channel& channel, Rank peer);
+  bool read_lent(Channel& channel, Rank peer, std::byte* to, std::uint64_t address, std::size_t bytes);
   bool take_fragment(Rank peer);
   static bool leaves(Channel& channel);
   void begin_message(Rank peer, const Header& header);
@@ -132,6 +136,7 @@ class Mailbox final : public Messenger {
   void check_length(Rank peer, std::size_t expected, std::size_t sent) const;
   std::size_t slot_offset(Rank sender, std::uint64_t fragment) const;
   std::size_t taken_offset(Rank receiver) const;
+  CopyLine& copy_line(std::byte* senders_memory, Rank receiver) const;
 
   std::unique_ptr<SymmetricMemory> memory_;
   const World& world_;

@@ -16,6 +16,7 @@ constexpr std::size_t window_bytes = std::size_t{64} << 10;     // larger parts:
 }  // namespace
 
 std::byte* Schedule::reserve(std::size_t bytes) {
+  reserved += bytes;
   scratch.push_back(std::make_unique_for_overwrite<std::byte[]>(bytes));
   return scratch.back().get();
 }
@@ -313,6 +314,35 @@ void MessageRounds::scan(const Combination& what, bool inclusive) {
     else
       combine(what.dtype, what.reduction, inputs, what.out, what.count);
   };
+}
+
+// `in` may be `out`, so what is passed on is complete before a result is written.
+void MessageRounds::scan_along(const Combination& what, bool inclusive) {
+  const auto finish = [what, inclusive, first = me() == 0](const void* before, const void* sum) {
+    if (inclusive)
+      copy_bytes(what.out, sum, what.bytes());
+    else if (first)
+      fill_identity(what.dtype, what.reduction, what.out, what.count);
+    else
+      copy_bytes(what.out, before, what.bytes());
+  };
+  const void* before = nullptr;
+  const void* sum = what.in;
+  if (me() > 0) {
+    std::byte* const theirs = schedule_.reserve(what.bytes());
+    std::byte* const both = schedule_.reserve(what.bytes());
+    Round& round = schedule_.add();
+    round.receives = {{circle_.at(me() - 1), theirs, what.bytes()}};
+    round.then = [what, theirs, both] {
+      const void* const inputs[] = {theirs, what.in};
+      combine(what.dtype, what.reduction, inputs, both, what.count);
+    };
+    before = theirs;
+    sum = both;
+  }
+  Round& round = schedule_.add();
+  if (me() + 1 < size()) round.sends = {{circle_.at(me() + 1), sum, what.bytes()}};
+  round.then = [finish, before, sum] { finish(before, sum); };
 }
 
 }  // namespace shoal::comm

@@ -62,6 +62,9 @@ class MessageRounds {
 
   /// Of everybody's, in the order of the circle.
   void scan(const Combination& what, bool inclusive);
+  /// The same bits (but for half precision) by a message from each place to the next: as many latencies as
+  /// there are ranks, but few messages. For circles most of whose neighbours share a host.
+  void scan_along(const Combination& what, bool inclusive);
 
  private:
   int size() const { return circle_.size(); }

@@ -19,16 +19,16 @@ namespace shoal::comm {
 // A schedule that is under way; known to its transport from the first step to the last.
 class MessageTransport::Running final : public Pending {
  public:
-  Running(MessageTransport& transport, const Group& group, Pattern pattern, Schedule schedule)
-      : transport_(transport), group_(group), pattern_(pattern), schedule_(std::move(schedule)) {
-    if (schedule_.in_turn) group_.state->turns.push_back(this);
+  Running(MessageTransport& transport, const Group& group, Pattern pattern,
+          std::shared_ptr<const Schedule> schedule, int tag)
+      : transport_(transport), group_(group), pattern_(pattern), schedule_(std::move(schedule)), tag_(tag) {
+    if (schedule_->in_turn) group_.state->turns.push_back(this);
     transport_.active_.push_back(this);
-    place_ = std::prev(transport_.active_.end());
   }
   /// What has been started elsewhere.
   Running(MessageTransport& transport, const Group& group, Pattern pattern,
           std::unique_ptr<Exchange> exchange)
-      : Running(transport, group, pattern, one_round()) {
+      : Running(transport, group, pattern, one_round(), 0) {
     exchange_ = std::move(exchange);
     step();
   }
@@ -43,10 +43,12 @@ class MessageTransport::Running final : public Pending {
 
   void wait() override {
     // The exchange alone at first: a short one ends without a look at everything else.
+    const int polls =
+        group_.state && group_.state->hosts.count() > 1 ? tuning::polls_of_several_hosts : tuning::polls;
     for (int i = 0; i < tuning::patient_polls && !done_; ++i) {
       step();
       // Another rank of this host may need the processor; the library's own calls see to that themselves.
-      if (i > tuning::polls && !done_ && !schedule_.rounds[next_].has_messages()) std::this_thread::yield();
+      if (i > polls && !done_ && !(exchange_ && exchange_->polls_library())) std::this_thread::yield();
     }
     if (done_) return;
     const auto who = [this] { return exchange_ ? exchange_->waiting_for() : std::vector<Rank>(); };
@@ -57,44 +59,43 @@ class MessageTransport::Running final : public Pending {
 
   /// Goes as far as it can.
   void step() {
-    if (schedule_.in_turn && group_.state->turns.front() != this) return;
+    if (schedule_->in_turn && group_.state->turns.front() != this) return;
     while (!done_) {
       if (!exchange_) {
-        if (next_ == schedule_.rounds.size()) {
+        if (next_ == schedule_->rounds.size()) {
           done_ = true;
           leave();
           return;
         }
-        const Round& round = schedule_.rounds[next_];
+        const Round& round = schedule_->rounds[next_];
         if (!round.is_local())
           exchange_ = start_round(transport_.messenger(), group_.state->host.get(), group_,
-                                  group_.state->hosts, schedule_.tag, round);
+                                  group_.state->hosts, tag_, round);
       }
       if (exchange_ && !exchange_->done()) return;
       exchange_.reset();
-      if (const auto& then = schedule_.rounds[next_].then) then();
+      if (const auto& then = schedule_->rounds[next_].then) then();
       ++next_;
     }
   }
 
  private:
-  static Schedule one_round() {
-    Schedule schedule;
-    schedule.add();
+  static std::shared_ptr<const Schedule> one_round() {
+    const auto schedule = std::make_shared<Schedule>();
+    schedule->add();
     return schedule;
   }
 
   void leave() {
-    if (place_ != transport_.active_.end()) transport_.active_.erase(place_);
-    place_ = transport_.active_.end();
-    if (schedule_.in_turn) std::erase(group_.state->turns, this);
+    std::erase(transport_.active_, this);
+    if (schedule_->in_turn) std::erase(group_.state->turns, this);
   }
 
   MessageTransport& transport_;
   const Group& group_;  // its communicator is kept by whoever waits
   Pattern pattern_;
-  Schedule schedule_;
-  std::list<Running*>::iterator place_;
+  std::shared_ptr<const Schedule> schedule_;
+  int tag_;
   std::size_t next_ = 0;  // round
   std::unique_ptr<Exchange> exchange_;
   bool done_ = false;
@@ -124,14 +125,6 @@ class MessageTransport::Passing final : public Pending {
 
 namespace {
 
-// Collectives of a group take the tags in turn, in the order in which all members start them.
-int take_tag(std::map<std::uint64_t, int>& next, std::uint64_t context) {
-  int& number = next[context];
-  const int tag = -1 - number;
-  number = (number + 1) % collective_tags;
-  return tag;
-}
-
 // Where all members are on this host, the host's collectives are the group's.
 HostCollectives* host_alone(const Group& group, Pattern pattern) {
   if (!group.state || !group.state->host || !is_collective(pattern)) return nullptr;
@@ -147,16 +140,30 @@ std::unique_ptr<Pending> MessageTransport::start(const Group& group, const Opera
     if (operation.pattern == Pattern::exchange) copy_own_parts(group.rank, operation);
     return std::make_unique<Passing>(*this, group, operation);
   }
-  auto running = std::make_unique<Running>(*this, group, operation.pattern, next_schedule(group, operation));
+  auto running = std::make_unique<Running>(*this, group, operation.pattern, schedule_for(group, operation),
+                                           tag_for(group, operation));
   running->step();
   return running;
 }
 
-Schedule MessageTransport::next_schedule(const Group& group, const Operation& operation) {
+std::shared_ptr<const Schedule> MessageTransport::schedule_for(const Group& group,
+                                                               const Operation& operation) {
   if (!group.state) group.state = std::make_shared<GroupState>(each_apart(group));
-  Schedule schedule = make_schedule(group, group.state->hosts, operation, options_);
-  if (schedule.collective) schedule.tag = take_tag(next_tag_, group.context);
+  const bool may_keep = is_collective(operation.pattern);
+  std::shared_ptr<const Schedule> schedule = may_keep ? group.state->kept.find(operation) : nullptr;
+  if (schedule) return schedule;
+  schedule = std::make_shared<Schedule>(make_schedule(group, group.state->hosts, operation, options_));
+  if (may_keep) group.state->kept.keep(operation, schedule);
   return schedule;
+}
+
+// Collectives of a group take the tags in turn, in the order in which all members start them.
+int MessageTransport::tag_for(const Group& group, const Operation& operation) {
+  if (!is_collective(operation.pattern)) return operation.tag;
+  int& number = next_tag_[group.context];
+  const int tag = -1 - number;
+  number = (number + 1) % collective_tags;
+  return tag;
 }
 
 void MessageTransport::submit(const Group& group, const Operation& operation) {
@@ -166,17 +173,23 @@ void MessageTransport::submit(const Group& group, const Operation& operation) {
     Mailbox::Transfers messages(*mailbox_, group, operation);
     return pass(messages, group, operation.pattern);
   }
-  if (operation.pattern == Pattern::send || operation.pattern == Pattern::recv)
-    return pass_library_message(group, operation);
-  Running(*this, group, operation.pattern, next_schedule(group, operation)).wait();
+  if (!is_collective(operation.pattern)) return pass_library_messages(group, operation);
+  Running(*this, group, operation.pattern, schedule_for(group, operation), tag_for(group, operation)).wait();
 }
 
-void MessageTransport::pass_library_message(const Group& group, const Operation& operation) {
-  const OutgoingPart sent{operation.peer, operation.send.data, operation.send.bytes()};
-  const IncomingPart received{operation.peer, operation.recv.data, operation.recv.bytes()};
-  const bool sends = operation.pattern == Pattern::send;
-  const auto exchange =
-      messenger().start(group, operation.tag, {&sent, sends ? 1u : 0u}, {&received, sends ? 0u : 1u});
+void MessageTransport::pass_library_messages(const Group& group, const Operation& operation) {
+  std::vector<OutgoingPart> sends;
+  std::vector<IncomingPart> receives;
+  if (operation.pattern == Pattern::send)
+    sends = {{operation.peer, operation.send.data, operation.send.bytes()}};
+  if (operation.pattern == Pattern::recv)
+    receives = {{operation.peer, operation.recv.data, operation.recv.bytes()}};
+  if (operation.pattern == Pattern::exchange) copy_own_parts(group.rank, operation);
+  for (const Part& part : operation.sends)
+    if (part.peer != group.rank) sends.push_back({part.peer, part.buffer.data, part.buffer.bytes()});
+  for (const Part& part : operation.receives)
+    if (part.peer != group.rank) receives.push_back({part.peer, part.buffer.data, part.buffer.bytes()});
+  const auto exchange = messenger().start(group, operation.tag, sends, receives);
   for (int i = 0; i < tuning::patient_polls; ++i)
     if (exchange->done()) return;
   wait_or_fail(
@@ -216,9 +229,10 @@ void MessageTransport::use_mailbox(Mailbox* mailbox, bool threads) {
   mailbox->accept_lent(*peer_memory_);
 }
 
-// Among the ranks of this host: each tries to read from all others, and if all can, large data is lent.
+// Among the ranks of this host: each tries to read from all others and to write to them; if
+// all can, large data is lent.
 void MessageTransport::share_ordinary_memory(HostCollectives& host) {
-  std::int64_t all = peer_memory_ && peer_memory_->reads_all() ? 1 : 0;
+  std::int64_t all = peer_memory_ && peer_memory_->reaches_all() ? 1 : 0;
   host.run({.pattern = Pattern::all_reduce,
             .reduction = Reduction::min,
             .send = {&all, 1, DType::int64},
@@ -283,8 +297,12 @@ void MessageTransport::forget(const Group& group) noexcept {
 
 void MessageTransport::progress() {
   poll();
-  // A step may end a schedule and take it off the list.
-  for (auto it = active_.begin(); it != active_.end();) (*it++)->step();
+  // A step may end a schedule, which then takes itself off the list.
+  for (std::size_t i = 0; i < active_.size();) {
+    Running* const running = active_[i];
+    running->step();
+    if (i < active_.size() && active_[i] == running) ++i;
+  }
 }
 
 }  // namespace shoal::comm

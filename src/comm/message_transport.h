@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "comm/group_state.h"
 #include "comm/host_arena.h"
@@ -63,10 +63,11 @@ class MessageTransport : public Transport {
   bool passes(const Group& group, const Operation& operation) const;
   void pass(Mailbox::Transfers& messages, const Group& group, Pattern pattern);
   void share_ordinary_memory(HostCollectives& host);
-  Schedule next_schedule(const Group& group, const Operation& operation);
-  void pass_library_message(const Group& group, const Operation& operation);
+  std::shared_ptr<const Schedule> schedule_for(const Group& group, const Operation& operation);
+  int tag_for(const Group& group, const Operation& operation);
+  void pass_library_messages(const Group& group, const Operation& operation);
 
-  std::list<Running*> active_;
+  std::vector<Running*> active_;  // in the order of their starts
   std::unique_ptr<HostArena> arena_;
   Mailbox* mailbox_ = nullptr;
   std::unique_ptr<PeerMemory> peer_memory_;

@@ -36,6 +36,9 @@ class Exchange {
   virtual bool done() = 0;
   /// The ranks of the world that it still waits for.
   virtual std::vector<Rank> waiting_for() const = 0;
+  /// Whether done() moves the library on. That takes about a microsecond, and gives the processor to others
+  /// where ranks share it.
+  virtual bool polls_library() const { return false; }
 };
 
 class Messenger {

@@ -46,6 +46,11 @@ const Module* module_in_use(const Transport& transport) {
 
 }  // namespace
 
+bool is_offered(const ModuleDescription& description) {
+  std::error_code ignored;
+  return !description.unpackaged || std::filesystem::exists(path_of(description), ignored);
+}
+
 const Module* load_module(const ModuleDescription& description, std::string& reason) {
   const std::filesystem::path path = path_of(description);
   std::error_code ignored;

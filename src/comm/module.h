@@ -36,6 +36,7 @@ struct ModuleDescription {
   const char* environment;   // launcher it belongs to, as in LaunchEnvironment
   const char* launchers[2];  // programs that start it, the first found is used
   const char* package;       // Debian packages that bring it
+  bool unpackaged = false;   // nobody is told to install it, and `auto` does not choose it
 };
 
 inline constexpr ModuleDescription known_modules[] = {
@@ -47,7 +48,17 @@ inline constexpr ModuleDescription known_modules[] = {
      "openmpi-bin libopenmpi3"},
     {"mpi_openmpi", "mpi", "Open MPI", "Open MPI", {"mpirun.openmpi", "mpirun"}, "openmpi-bin libopenmpi3"},
     {"mpi_mpich", "mpi", "MPICH", "MPICH", {"mpirun.mpich", "mpiexec.hydra"}, "mpich libmpich12"},
+    {"shmem_sandia",
+     "shmem",
+     "Sandia OpenSHMEM",
+     "MPICH",
+     {"mpirun.mpich", "mpiexec.hydra"},
+     "Sandia OpenSHMEM and mpich",
+     true},
 };
+
+/// False for an unpackaged module that was not built.
+bool is_offered(const ModuleDescription& description);
 
 /// Loads a module. Returns null and says why in `reason` when it cannot be used here.
 const Module* load_module(const ModuleDescription& description, std::string& reason);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/schedule.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -33,8 +34,6 @@ Schedule messages(Rank me, const Operation& operation) {
     schedule.add().sends = {{operation.peer, operation.send.data, operation.send.bytes()}};
   else
     schedule.add().receives = {{operation.peer, operation.recv.data, operation.recv.bytes()}};
-  schedule.tag = operation.tag;
-  schedule.collective = false;
   return schedule;
 }
 
@@ -70,8 +69,15 @@ void scatter(Schedule& schedule, const Group& group, const Operation& op) {
   };
 }
 
+// Whether there are fewer hosts than ranks, and each has a run of them.
+bool neighbours_share_hosts(const Hosts& hosts, int ranks) {
+  return hosts.count() < ranks && std::ranges::all_of(hosts.members, [](const std::vector<Rank>& members) {
+           return members.back() - members.front() + 1 == static_cast<Rank>(members.size());
+         });
+}
+
 // All ranks alike, by messages alone.
-void flat(Schedule& schedule, const Group& group, const Operation& op, bool rank_order) {
+void flat(Schedule& schedule, const Group& group, const Hosts& hosts, const Operation& op, bool rank_order) {
   Circle everybody;
   everybody.me = group.rank;
   everybody.ranks.resize(group.world_rank.size());
@@ -91,8 +97,11 @@ void flat(Schedule& schedule, const Group& group, const Operation& op, bool rank
     case Pattern::all_to_all:
       return rounds.all_to_all(op.send.data, Parts(op.counts, element), op.recv.data,
                                Parts(op.recv_counts, element));
-    case Pattern::scan: return rounds.scan(sum, true);
-    case Pattern::exclusive_scan: return rounds.scan(sum, false);
+    case Pattern::scan:
+    case Pattern::exclusive_scan:
+      if (neighbours_share_hosts(hosts, group.size()) && !needs_widening(op))
+        return rounds.scan_along(sum, op.pattern == Pattern::scan);
+      return rounds.scan(sum, op.pattern == Pattern::scan);
     default: return;
   }
 }
@@ -140,7 +149,7 @@ Schedule make_schedule(const Group& group, const Hosts& hosts, const Operation& 
     if (levels)
       two_level(schedule, group, hosts, op);
     else
-      flat(schedule, group, op, in_order);
+      flat(schedule, group, hosts, op, in_order);
   };
   // Sums of sums would be rounded at each step.
   const bool in_steps = levels || (group.size() > few_ranks && !in_order);

@@ -18,7 +18,7 @@ namespace shoal::comm {
 /// A collective among the ranks of this host: ranks and counts are those of the host's part of the group.
 struct HostStep {
   Operation operation;
-  std::vector<std::int64_t> counts;  // that `operation` refers to
+  std::vector<std::int64_t> counts, recv_counts{};  // that `operation` refers to
 };
 
 struct Round {
@@ -32,8 +32,8 @@ struct Round {
 };
 
 struct Schedule {
-  int tag = 0;  // of a program's message; collectives are given theirs when they start
-  bool collective = true;
+  bool once = false;         // its rounds are completed while it runs
+  std::size_t reserved = 0;  // bytes of `scratch`
   /// Has host steps: those of a group run one schedule after the other, the same order on all ranks.
   bool in_turn = false;
   std::vector<Round> rounds;  // none is added once work refers to another

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/schedule_round.h"
 
+#include <algorithm>
+
 #include "comm/host_collectives.h"
 
 namespace shoal::comm {
@@ -36,6 +38,7 @@ class HostMessages final : public Exchange {
   std::vector<Rank> waiting_for() const override {
     return exchange_ ? exchange_->waiting_for() : std::vector<Rank>();
   }
+  bool polls_library() const override { return exchange_ && exchange_->polls_library(); }
 
  private:
   Messenger& messenger_;
@@ -61,6 +64,9 @@ class All final : public Exchange {
       for (const Rank rank : part->waiting_for()) ranks.push_back(rank);
     return ranks;
   }
+  bool polls_library() const override {
+    return std::ranges::any_of(parts_, [](const auto& part) { return part->polls_library(); });
+  }
 
  private:
   std::vector<std::unique_ptr<Exchange>> parts_;
@@ -70,11 +76,13 @@ class All final : public Exchange {
 
 std::unique_ptr<Exchange> start_round(Messenger& messenger, HostCollectives* host, const Group& group,
                                       const Hosts& hosts, int tag, const Round& round) {
+  if (round.host.empty()) return messenger.start(group, tag, round.sends, round.receives);
   std::vector<std::unique_ptr<Exchange>> parts;
   if (round.has_messages()) parts.push_back(messenger.start(group, tag, round.sends, round.receives));
   for (const HostStep& step : round.host) {
     Operation operation = step.operation;
     operation.counts = step.counts;
+    operation.recv_counts = step.recv_counts;
     if (host)
       parts.push_back(host->start(operation));
     else

@@ -24,6 +24,7 @@ class Both final : public Exchange {
         for (const Rank rank : exchange->waiting_for()) ranks.push_back(rank);
     return ranks;
   }
+  bool polls_library() const override { return true; }
 
  private:
   std::unique_ptr<Exchange> host_, library_;
@@ -45,8 +46,9 @@ std::unique_ptr<Exchange> SplitMessenger::start(const Group& group, int tag,
   for (const OutgoingPart& part : sends) (near(part) ? near_sends : far_sends).push_back(part);
   for (const IncomingPart& part : receives) (near(part) ? near_receives : far_receives).push_back(part);
   if (far_sends.empty() && far_receives.empty()) return host_.start(group, tag, sends, receives);
-  return std::make_unique<Both>(host_.start(group, tag, near_sends, near_receives),
-                                library_.start(group, tag, far_sends, far_receives));
+  // What goes within the host takes little time, and others may wait for it.
+  auto host = host_.start(group, tag, near_sends, near_receives);
+  return std::make_unique<Both>(std::move(host), library_.start(group, tag, far_sends, far_receives));
 }
 
 }  // namespace shoal::comm

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace shoal::comm::tuning {
 
@@ -12,10 +13,10 @@ inline constexpr std::size_t cache_line = 64;
 
 /// Ranks of a host share memory in slots, one for each group that is open at a time. Groups beyond that use
 /// messages. The first slot is for the group of all ranks.
-inline constexpr int host_slots = 16;
-/// Bytes of a half of a slot's data.
+inline constexpr int host_slots = 64;
+/// Bytes of a half of a slot's data: 10 MiB a rank in all, of which pages that are never used take no memory.
 inline constexpr std::size_t first_half_bytes = std::size_t{1} << 20;
-inline constexpr std::size_t other_half_bytes = std::size_t{256} << 10;
+inline constexpr std::size_t other_half_bytes = std::size_t{64} << 10;
 
 /// Data is moved in chunks, which stay in the second-level cache and let readers overlap with writers. Each
 /// costs a synchronisation. All-reduce of 256 KiB and of 1 MiB between two cores, us: chunks of 16 KiB 65 and
@@ -35,6 +36,8 @@ inline constexpr std::size_t one_shot_bytes = std::size_t{8} << 10;
 /// more ranks than cores each look follows a yield: a barrier of four ranks on two cores takes 1.8 us so,
 /// and 2.7 us without.
 inline constexpr int polls = 64;
+/// The same where a message between hosts, which takes longer than a yield, is on its way as well.
+inline constexpr int polls_of_several_hosts = 4;
 /// Looks at messages of the library before a wait looks at everything else as well.
 inline constexpr int patient_polls = 256;
 
@@ -46,24 +49,39 @@ inline constexpr int patient_polls = 256;
 inline constexpr int mailbox_slots = 32;
 inline constexpr std::size_t mailbox_slot_bytes = (std::size_t{4} << 10) + cache_line;
 
+/// Of messages up to so many bytes the receiver reads the first half while the sender writes the second.
+inline constexpr std::size_t short_message_bytes = std::size_t{8} << 10;
+inline constexpr std::size_t short_fragment_bytes = std::size_t{2} << 10;
+
 /// Larger data is not copied into shared memory: who wants it reads it where it is (PeerMemory). By
 /// process_vm_readv between two cores, us, and in two copies: messages of 16, 64, 1024 KiB 1.7, 4.2, 119 and
 /// 2.9, 7.1, 110; gather 2.5, 7.5, 146 and 3.2, 10.7, 141; reduce_scatter of 32, 64, 1024 KiB 3.7, 5.9, 61
-/// and 4.3, 8.2, 103. A broadcast in chunks is faster at any size, since its readers work while the root
-/// writes.
+/// and 4.3, 8.2, 103. These are of data that stays as it is. Where the sender rewrites it and the receiver
+/// reads it each time, two copies are as fast up to some 256 KiB: messages of 16, 64, 256, 1024 KiB with both
+/// take 6.1, 19, 56, 320 by one copy, 6.3, 15, 47, 221 shared by both sides, 3.8, 12, 46, 252 in two copies.
 inline constexpr std::size_t lent_message_bytes = std::size_t{16} << 10;
 inline constexpr std::size_t lent_bytes = std::size_t{16} << 10;  // of a rank's part of a collective
 /// Where ranks take turns on the cores a synchronisation more costs more than a copy: all_gather among four
 /// ranks on two cores takes 68 us at 64 KiB, 51 in two copies, but 970 and 1270 at 1 MiB.
 inline constexpr std::size_t crowded_lent_bytes = std::size_t{256} << 10;
-/// All-reduce of two ranks takes 13.5, 40, 178 us at 64, 256, 1024 KiB, and 10.8, 43, 216 in two copies. With
-/// more ranks every byte would be read in two places.
-inline constexpr std::size_t lent_all_reduce_bytes = std::size_t{256} << 10;
-/// Reduce of two ranks takes 3.8, 8.2, 39, 200 us at 16, 64, 256, 1024 KiB, and 4.3, 13.4, 33, 108 in two
-/// copies, in which the other rank helps.
-inline constexpr std::size_t most_lent_reduce_bytes = std::size_t{128} << 10;
+/// Broadcast of two ranks takes 7.7 and 82 us at 64 and 1024 KiB lent, the root writing half of it, and 11.5
+/// and 99 in chunks.
+inline constexpr std::size_t lent_broadcast_bytes = std::size_t{32} << 10;
+/// Reduce and all-reduce, each rank reading one part of all inputs and writing its sum to the others.
+/// All-reduce of two ranks takes 3.2, 4.5, 6.4, 120 us at 16, 32, 64, 1024 KiB, and 3.7, 7.5, 11.7, 200 in
+/// two copies; of four ranks on two cores at 1024 KiB 610 to 690, and 630 to 780.
+inline constexpr std::size_t lent_reduce_bytes = std::size_t{16} << 10;
+/// A reduce of two ranks is read and combined by the root alone below: at 16, 64, 1024 KiB in 2.5, 6.6, 200
+/// us, in parts in 3.2, 6.3, 94.
+inline constexpr std::size_t parts_reduce_bytes = std::size_t{64} << 10;
 /// A reduction reads from a member so much at a time, which is still in the cache when it is combined.
 inline constexpr std::size_t lent_piece_bytes = std::size_t{64} << 10;
+/// Where one side of a copy would wait, both copy: in pieces of at least this many bytes. Messages of 64 and
+/// 1024 KiB take 3.3 and 53 us so, and 4.3 and 81 by the receiver alone; gather with pieces of 16 KiB 7.5
+/// instead of 5.4 at 64 KiB.
+inline constexpr std::size_t shared_piece_bytes = std::size_t{32} << 10;
+/// A scatter of fewer pieces is read by the receiver alone: 4.5 us at 64 KiB, and 6.3 shared.
+inline constexpr std::uint64_t scatter_pieces = 4;
 /// Looks at a lent message that came before its receive, until it is taken all the same: some 0.3 ms.
 inline constexpr int patient_looks = 1000;
 

@@ -5,6 +5,7 @@
 
 #include "comm/message_rounds.h"
 #include "comm/parts.h"
+#include "comm/reduce.h"
 
 namespace shoal::comm {
 namespace {
@@ -14,6 +15,10 @@ constexpr std::size_t slices_bytes = std::size_t{64} << 10;
 
 // An all-gather of more than this is not collected by leaders.
 constexpr std::size_t pairs_bytes = std::size_t{64} << 10;
+
+// Up to here a few ranks of a host use messages among themselves as well. In the steps of HostCollectives
+// nobody is more than one call ahead of the others; whoever only sends a message goes on.
+constexpr std::size_t by_messages_bytes = std::size_t{8} << 10;
 
 class TwoLevel {
  public:
@@ -30,6 +35,7 @@ class TwoLevel {
     const Rank leader = leaders_.at(hosts.mine);
     local_leader_ = static_cast<Rank>(std::find(here().begin(), here().end(), leader) - here().begin());
     leads_ = leader == group.rank;
+    for (const std::vector<Rank>& ranks : hosts.members) few_ = few_ && ranks.size() <= few_ranks;
   }
 
   void build() {
@@ -56,15 +62,99 @@ class TwoLevel {
   static Steps step(Operation operation, std::vector<std::int64_t> counts = {}) {
     return {{std::move(operation), std::move(counts)}};
   }
-  Steps spread(const Buffer& data) const {
-    return step({.pattern = Pattern::broadcast, .peer = local_leader_, .send = data, .recv = data});
+
+  // Whether ranks of a host exchange messages, of so many bytes; the same on all ranks.
+  bool by_messages(std::size_t bytes) const { return few_ && bytes <= by_messages_bytes; }
+  template <class Each>
+  void for_others_here(Each&& each) const {
+    for (const Rank rank : here())
+      if (rank != group_.rank) each(rank);
   }
-  Steps sum_up(void* out) const {
-    return step({.pattern = Pattern::reduce,
-                 .reduction = op_.reduction,
-                 .peer = local_leader_,
-                 .send = op_.send,
-                 .recv = {out, op_.send.count, op_.send.dtype}});
+
+  // Adds to a round: the leader's data goes to all ranks here.
+  void spread(Round& round, const Buffer& data) const {
+    if (!by_messages(data.bytes())) {
+      round.host = step({.pattern = Pattern::broadcast, .peer = local_leader_, .send = data, .recv = data});
+    } else if (leads_) {
+      for_others_here([&](Rank rank) { round.sends.push_back({rank, data.data, data.bytes()}); });
+    } else {
+      round.receives = {{leaders_.at(hosts_.mine), data.data, data.bytes()}};
+    }
+  }
+
+  // Adds a round in which the leader gets the sum of the ranks here.
+  void sum_up(void* out) {
+    Round& round = schedule_.add();
+    const Buffer& in = op_.send;
+    if (!by_messages(in.bytes())) {
+      round.host = step({.pattern = Pattern::reduce,
+                         .reduction = op_.reduction,
+                         .peer = local_leader_,
+                         .send = in,
+                         .recv = {out, in.count, in.dtype}});
+      return;
+    }
+    if (!leads_) {
+      round.sends = {{leaders_.at(hosts_.mine), in.data, in.bytes()}};
+      return;
+    }
+    std::vector<const void*> inputs;
+    for (const Rank rank : here()) {
+      inputs.push_back(rank == group_.rank ? in.data : schedule_.reserve(in.bytes()));
+      if (rank != group_.rank) round.receives.push_back({rank, const_cast<void*>(inputs.back()), in.bytes()});
+    }
+    round.then = [inputs, out, in, reduction = op_.reduction] {
+      combine(in.dtype, reduction, inputs, out, in.count);
+    };
+  }
+
+  // Adds a round in which the leader gets the parts of the ranks here, one after the other.
+  void collect(const Buffer& block) {
+    Round& round = schedule_.add();
+    if (!by_messages(block.bytes())) {
+      round.host = step({.pattern = Pattern::gather, .peer = local_leader_, .send = op_.send, .recv = block},
+                        counts_of(hosts_.mine));
+    } else if (!leads_) {
+      round.sends = {{leaders_.at(hosts_.mine), op_.send.data, op_.send.bytes()}};
+    } else {
+      std::byte* own = nullptr;
+      for_parts(block, [&](Rank rank, std::byte* part, std::size_t bytes) {
+        if (rank == group_.rank)
+          own = part;
+        else
+          round.receives.push_back({rank, part, bytes});
+      });
+      round.then = [own, from = op_.send] { copy_bytes(own, from.data, from.bytes()); };
+    }
+  }
+
+  // Adds a round in which each rank here gets its part of what the leader has.
+  void distribute(const Buffer& block) {
+    Round& round = schedule_.add();
+    if (!by_messages(block.bytes())) {
+      round.host = step({.pattern = Pattern::scatter, .peer = local_leader_, .send = block, .recv = op_.recv},
+                        counts_of(hosts_.mine));
+    } else if (!leads_) {
+      round.receives = {{leaders_.at(hosts_.mine), op_.recv.data, op_.recv.bytes()}};
+    } else {
+      for_parts(block, [&](Rank rank, std::byte* part, std::size_t bytes) {
+        if (rank == group_.rank)
+          round.then = [part, to = op_.recv] { copy_bytes(to.data, part, to.bytes()); };
+        else
+          round.sends.push_back({rank, part, bytes});
+      });
+    }
+  }
+
+  // each(rank, place, bytes) for the parts of the ranks here, which fill `block`.
+  template <class Each>
+  void for_parts(const Buffer& block, Each&& each) const {
+    std::byte* place = at(block.data, 0);
+    for (const Rank rank : here()) {
+      const std::size_t bytes = static_cast<std::size_t>(op_.counts[index(rank)]) * size_of(block.dtype);
+      each(rank, place, bytes);
+      place += bytes;
+    }
   }
 
   // Of the members of a host.
@@ -109,9 +199,23 @@ class TwoLevel {
   }
 
   void barrier() {
+    if (by_messages(0)) return barrier_by_messages();
     schedule_.add().host = step({.pattern = Pattern::barrier});
     if (leads_) between_leaders().barrier();
     schedule_.add().host = step({.pattern = Pattern::barrier});
+  }
+
+  void barrier_by_messages() {
+    Round& up = schedule_.add();
+    if (!leads_) {
+      up.sends = {{leaders_.at(hosts_.mine), nullptr, 0}};
+      up.receives = {{leaders_.at(hosts_.mine), nullptr, 0}};
+      return;
+    }
+    for_others_here([&](Rank rank) { up.receives.push_back({rank, nullptr, 0}); });
+    between_leaders().barrier();
+    Round& down = schedule_.add();
+    for_others_here([&](Rank rank) { down.sends.push_back({rank, nullptr, 0}); });
   }
 
   void broadcast() {
@@ -119,14 +223,14 @@ class TwoLevel {
       between_leaders().broadcast(root_host_, op_.recv.data, op_.recv.bytes());
     else
       schedule_.add();
-    schedule_.rounds.back().host = spread(op_.recv);
+    spread(schedule_.rounds.back(), op_.recv);
   }
 
   void reduce() {
     void* const partial = !leads_                   ? nullptr
                           : group_.rank == op_.peer ? op_.recv.data
                                                     : schedule_.reserve(op_.send.bytes());
-    schedule_.add().host = sum_up(partial);
+    sum_up(partial);
     if (leads_)
       between_leaders().reduce(root_host_,
                                {partial, op_.recv.data, op_.send.count, op_.send.dtype, op_.reduction});
@@ -137,9 +241,9 @@ class TwoLevel {
     for (const std::vector<Rank>& ranks : hosts_.members) slices = std::min(slices, ranks.size());
     if (slices > 1 && op_.send.bytes() > slices_bytes) return all_reduce_slices(static_cast<int>(slices));
     const Combination all{op_.recv.data, op_.recv.data, op_.send.count, op_.send.dtype, op_.reduction};
-    schedule_.add().host = sum_up(op_.recv.data);
+    sum_up(op_.recv.data);
     if (leads_) between_leaders().all_reduce(all);
-    schedule_.add().host = spread(op_.recv);
+    spread(leads_ || !by_messages(op_.recv.bytes()) ? schedule_.add() : schedule_.rounds.back(), op_.recv);
   }
 
   // The first `slices` ranks of each host lead one slice each.
@@ -166,7 +270,7 @@ class TwoLevel {
     const std::size_t element = size_of(op_.send.dtype);
     const Parts parts(op_.counts, element);
     std::byte* const sums = leads_ ? schedule_.reserve(parts.total) : nullptr;
-    schedule_.add().host = sum_up(sums);
+    sum_up(sums);
     Buffer block{nullptr, total_of(hosts_.mine), op_.send.dtype};
     if (leads_) {
       std::byte* by_host = sums;
@@ -182,9 +286,7 @@ class TwoLevel {
       between_leaders().reduce_scatter({by_host, block.data, op_.send.count, op_.send.dtype, op_.reduction},
                                        counts);
     }
-    schedule_.add().host =
-        step({.pattern = Pattern::scatter, .peer = local_leader_, .send = block, .recv = op_.recv},
-             counts_of(hosts_.mine));
+    distribute(block);
   }
 
   // Whether all hosts have the same number of ranks.
@@ -233,16 +335,14 @@ class TwoLevel {
     if (leads_) by_host = all_runs() ? at(op_.recv.data, 0) : schedule_.reserve(blocks.total);
     const Buffer block{leads_ ? by_host + blocks.begin[index(hosts_.mine)] : nullptr, total_of(hosts_.mine),
                        op_.send.dtype};
-    schedule_.add().host =
-        step({.pattern = Pattern::gather, .peer = local_leader_, .send = op_.send, .recv = block},
-             counts_of(hosts_.mine));
+    collect(block);
     if (leads_) {
       between_leaders().all_gather(block.data, by_host, blocks);
       for (int host = 0; !all_runs() && host < hosts_.count(); ++host)
         schedule_.add().then =
             copy_parts(host, parts, op_.recv.data, by_host + blocks.begin[index(host)], false);
     }
-    schedule_.add().host = spread(op_.recv);
+    spread(schedule_.add(), op_.recv);
   }
 
   void gather() {
@@ -254,15 +354,15 @@ class TwoLevel {
     }
     Buffer block{nullptr, total_of(hosts_.mine), op_.send.dtype};
     if (leads_) block.data = schedule_.reserve(block.bytes());
-    schedule_.add().host =
-        step({.pattern = Pattern::gather, .peer = local_leader_, .send = op_.send, .recv = block},
-             counts_of(hosts_.mine));
+    collect(block);
     if (leads_) schedule_.add().sends = {{op_.peer, block.data, block.bytes()}};
   }
 
-  // Whether the root's host uses its memory: always, unless that would cost one more copy of large data.
+  // Whether the root's host uses its memory in a gather or scatter: not for small data (see above), nor where
+  // that would cost one more copy of large data.
   bool is_shared_at_root(std::size_t element) const {
-    return is_run(root_host_) || static_cast<std::size_t>(total_of(root_host_)) * element <= collected_bytes;
+    const std::size_t bytes = static_cast<std::size_t>(total_of(root_host_)) * element;
+    return !by_messages(bytes) && (is_run(root_host_) || bytes <= collected_bytes);
   }
 
   void give_to_root() {
@@ -324,9 +424,7 @@ class TwoLevel {
       block.data = schedule_.reserve(block.bytes());
       schedule_.add().receives = {{op_.peer, block.data, block.bytes()}};
     }
-    schedule_.add().host =
-        step({.pattern = Pattern::scatter, .peer = local_leader_, .send = block, .recv = op_.recv},
-             counts_of(hosts_.mine));
+    distribute(block);
   }
 
   void scatter_from_root() {
@@ -376,16 +474,17 @@ class TwoLevel {
   int root_host_ = 0;
   Rank local_leader_ = 0;
   bool leads_ = false;
+  bool few_ = true;  // ranks on each host
 };
 
 }  // namespace
 
 void two_level(Schedule& schedule, const Group& group, const Hosts& hosts, const Operation& operation) {
-  schedule.in_turn = true;
   if (operation.pattern == Pattern::all_to_all)
     two_level_all_to_all(schedule, group, hosts, operation);
   else
     TwoLevel(schedule, group, hosts, operation).build();
+  schedule.in_turn = std::ranges::any_of(schedule.rounds, [](const Round& r) { return !r.host.empty(); });
 }
 
 }  // namespace shoal::comm

@@ -14,7 +14,8 @@ namespace shoal::comm {
 /// Adds the rounds of a collective other than a scan. There are several hosts, and several ranks on one.
 void two_level(Schedule& schedule, const Group& group, const Hosts& hosts, const Operation& operation);
 
-/// The same for all_to_all alone, whose counts no rank knows all of.
+/// The same for all_to_all alone, whose counts no rank knows all of. There all ranks of a host talk to
+/// others, each to those that have its place.
 void two_level_all_to_all(Schedule& schedule, const Group& group, const Hosts& hosts,
                           const Operation& operation);
 

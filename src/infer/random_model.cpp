@@ -14,19 +14,19 @@
 
 #include "infer/random_vocabulary.h"
 #include "shoal/base/error.h"
+#include "shoal/base/random_bits.h"
 
 namespace shoal::infer {
 namespace {
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every machine.
+/// The same numbers on every machine.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
   std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    const std::uint64_t bits = next_bits(state_);
+    state_ += golden_step;
+    return bits;
   }
   /// Irwin-Hall: mean 0, standard deviation 1, and exact arithmetic but for one product, so that no
   /// difference between mathematical libraries shows.

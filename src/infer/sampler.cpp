@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "shoal/base/error.h"
+#include "shoal/base/random_bits.h"
 
 namespace shoal::infer {
 namespace {
@@ -48,15 +49,9 @@ std::size_t checked_argmax(std::span<const float> logits, std::int64_t position)
   return best;
 }
 
-/// A number in [0, 1) from two others by the finaliser of SplitMix64 (Steele et al. 2014).
+/// A number in [0, 1) from two others.
 double uniform(std::uint64_t seed, std::uint64_t counter) {
-  const auto mix = [](std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  };
-  constexpr std::uint64_t golden = 0x9e3779b97f4a7c15u;
-  const std::uint64_t bits = mix(mix(seed + golden) + (counter + 1) * golden);
+  const std::uint64_t bits = mixed_bits(next_bits(seed) + (counter + 1) * golden_step);
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 

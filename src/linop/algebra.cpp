@@ -21,6 +21,12 @@ struct Adjoint {
   const Layout& range() const { return a.domain(); }
   void apply(const DistributedArray<R>& x, DistributedArray<D>& y) const { a.apply_adjoint(x, y); }
   void apply_adjoint(const DistributedArray<D>& y, DistributedArray<R>& x) const { a.apply(y, x); }
+  void apply(const DistributedArray<R>& x, DistributedArray<D>& y, const OnTheWay<D>& way) const {
+    a.apply_adjoint(x, y, way);
+  }
+  void apply_adjoint(const DistributedArray<D>& y, DistributedArray<R>& x, const OnTheWay<R>& way) const {
+    a.apply(y, x, way);
+  }
   AnyOperator<D, R> a;
 };
 

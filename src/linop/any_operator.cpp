@@ -66,6 +66,20 @@ void AnyOperator<D, R>::apply_adjoint(const DistributedArray<R>& y, DistributedA
 }
 
 template <class D, class R>
+void AnyOperator<D, R>::apply(const DistributedArray<D>& x, DistributedArray<R>& y,
+                              const OnTheWay<R>& way) const {
+  check(x, domain(), y, y.local(), range());
+  self_->apply(x, y, way);
+}
+
+template <class D, class R>
+void AnyOperator<D, R>::apply_adjoint(const DistributedArray<R>& y, DistributedArray<D>& x,
+                                      const OnTheWay<D>& way) const {
+  check(y, range(), x, x.local(), domain());
+  self_->apply_adjoint(y, x, way);
+}
+
+template <class D, class R>
 DistributedArray<R> AnyOperator<D, R>::operator()(const DistributedArray<D>& x) const {
   DistributedArray<R> y(communicator(), range(), array::uninitialised);
   y.share_mask(x);

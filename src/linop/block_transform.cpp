@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "linop/panel_rows.h"
 #include "linop/real_dft.h"
 #include "linop/streaming_copy.h"
 #include "linop/tile_transform.h"
@@ -39,6 +40,10 @@ class Rows {
   using C = std::complex<R>;
   Rows(Index count, Index n_in, Index n_out, bool halved)
       : count_(count), n_in_(n_in), n_out_(n_out), halved_(halved) {
+    if (PanelRows<R>::takes(n_in, halved)) {
+      panels_.emplace(count, n_in, halved);
+      return;
+    }
     batch_ = std::clamp<Index>(batch_bytes / std::max<Index>(bytes<C>(n_out), 1), 1, 32);
     for (const Direction direction : {Direction::forward, Direction::backward})
       for (const Index rows : {batch_, count % batch_}) {
@@ -51,6 +56,7 @@ class Rows {
 
   // Complex; `from` may be `to`.
   void run(Direction direction, const C* from, C* to, SpectrumScale<R> scale) const {
+    if (panels_) return panels_->run(direction, from, to, scale.inner);
     for_each(direction, [&](const FftPlan<R>& plan, Index row, Index rows) {
       C* const result = to + row * n_out_;
       plan.run(from + row * n_in_, from == to ? buffer_->data() : result);
@@ -59,12 +65,14 @@ class Rows {
     });
   }
   void halve(const R* from, C* to, SpectrumScale<R> scale) const {
+    if (panels_) return panels_->halve(from, to, scale);
     for_each(Direction::forward, [&](const FftPlan<R>& plan, Index row, Index rows) {
       plan.run(from + row * n_in_, to + row * n_out_);
       multiply(to + row * n_out_, rows, scale);
     });
   }
   void unhalve(const C* from, R* to, SpectrumScale<R> scale) const {
+    if (panels_) return panels_->unhalve(from, to, scale);
     for_each(Direction::backward, [&](const FftPlan<R>& plan, Index row, Index rows) {
       std::copy_n(from + row * n_out_, rows * n_out_, buffer_->data());
       multiply(buffer_->data(), rows, scale);
@@ -90,9 +98,10 @@ class Rows {
       if (n_in_ % 2 == 0) y[n_in_ / 2] *= scale.edge / scale.inner;
     }
   }
-  Index count_, n_in_, n_out_, batch_;
+  Index count_, n_in_, n_out_, batch_ = 1;
   bool halved_;
-  std::vector<FftPlan<R>> plans_;  // forward: batch, rest; backward
+  std::optional<PanelRows<R>> panels_;
+  std::vector<FftPlan<R>> plans_;  // else, forward: batch, rest; backward
   std::optional<CacheBuffer<C>> buffer_;
 };
 
@@ -109,30 +118,46 @@ class Columns {
         inner_(inner),
         tile_(std::max<Index>(std::min(TileTransform<R>::best_width, inner), 1)),
         halved_(halved),
-        copies_in_(halved || conflicts(bytes<C>(inner))),
+        own_(!halved && ColumnFft<R>::takes(n_in)),
+        copies_in_(halved || (own_ ? bytes<C>(n_in * inner) > 2 * chunk_bytes : conflicts(bytes<C>(inner)))),
         in_tile_(at(n_in * tile_)),
         out_tile_(at(n_in * tile_)) {
     if (halved && RealDft<R>::pays(n_in)) {
       products_.emplace(n_in);
       return;
     }
-    for (const Direction direction : {Direction::forward, Direction::backward})
+    for (const Direction direction : {Direction::forward, Direction::backward}) {
+      if (own_) {
+        panels_.emplace_back(direction, n_in);
+        continue;
+      }
       for (const Index width : {tile_, inner % tile_})
         transforms_.emplace_back(direction, halved, n_in, copies_in_ ? width : inner, width, width);
+    }
   }
 
   // Complex; `from` may be `to`.
   void run(Direction direction, const C* from, C* to, SpectrumScale<R> scale) const {
     // What is written in place is in the caches already.
     const bool streams = from != to && at(outer_ * n_out_ * inner_) * sizeof(C) >= streaming_bytes;
-    for_each(direction, [&](const TileTransform<R>& transform, Index in, Index out, Index width) {
+    for_each_tile([&](Index in, Index out, Index width) {
       const C* source = from + in;
+      Index stride = inner_;
       if (copies_in_) {
         copy_rows(source, inner_, in_tile_.data(), width, n_in_, width);
         source = in_tile_.data();
+        stride = width;
       }
-      transform.run(source, out_tile_.data());
-      multiply(out_tile_.data(), width, scale);
+      if (own_ && !streams)
+        return panels_[direction == Direction::forward ? 0 : 1].run_columns(source, stride, to + out, inner_,
+                                                                            width, scale.inner);
+      if (own_) {
+        panels_[direction == Direction::forward ? 0 : 1].run_columns(source, stride, out_tile_.data(), width,
+                                                                     width, scale.inner);
+      } else {
+        transform(direction, width).run(source, out_tile_.data());
+        multiply(out_tile_.data(), width, scale);
+      }
       if (!streams) return copy_rows(out_tile_.data(), width, to + out, inner_, n_out_, width);
       for (Index k = 0; k < n_out_; ++k)
         copy_streaming(out_tile_.data() + k * width, to + out + k * inner_, at(width) * sizeof(C));
@@ -146,9 +171,9 @@ class Columns {
                            scale);
       return;
     }
-    for_each(Direction::forward, [&](const TileTransform<R>& transform, Index in, Index out, Index width) {
+    for_each_tile([&](Index in, Index out, Index width) {
       copy_rows(from + in, inner_, reals(), width, n_in_, width);
-      transform.run(static_cast<const R*>(reals()), out_tile_.data());
+      transform(Direction::forward, width).run(static_cast<const R*>(reals()), out_tile_.data());
       multiply(out_tile_.data(), width, scale);
       copy_rows(out_tile_.data(), width, to + out, inner_, n_out_, width);
     });
@@ -160,24 +185,24 @@ class Columns {
                             scale);
       return;
     }
-    for_each(Direction::backward, [&](const TileTransform<R>& transform, Index in, Index out, Index width) {
+    for_each_tile([&](Index in, Index out, Index width) {
       copy_rows(from + out, inner_, out_tile_.data(), width, n_out_, width);
       multiply(out_tile_.data(), width, scale);
-      transform.run(out_tile_.data(), reals());
+      transform(Direction::backward, width).run(out_tile_.data(), reals());
       copy_rows(static_cast<const R*>(reals()), width, to + in, inner_, n_in_, width);
     });
   }
 
  private:
+  // visit(where the tile begins before, and after, columns)
   template <class Visit>
-  void for_each(Direction direction, const Visit& visit) const {
-    const std::size_t first = direction == Direction::forward ? 0 : 2;
+  void for_each_tile(const Visit& visit) const {
     for (Index o = 0; o < outer_; ++o)
-      for (Index c = 0; c < inner_; c += tile_) {
-        const Index width = std::min(tile_, inner_ - c);
-        visit(transforms_[width == tile_ ? first : first + 1], o * n_in_ * inner_ + c,
-              o * n_out_ * inner_ + c, width);
-      }
+      for (Index c = 0; c < inner_; c += tile_)
+        visit(o * n_in_ * inner_ + c, o * n_out_ * inner_ + c, std::min(tile_, inner_ - c));
+  }
+  const TileTransform<R>& transform(Direction direction, Index width) const {
+    return transforms_[(direction == Direction::forward ? 0 : 2) + (width == tile_ ? 0 : 1)];
   }
   template <class T>
   static void copy_rows(const T* from, Index from_stride, T* to, Index to_stride, Index rows, Index width) {
@@ -194,9 +219,10 @@ class Columns {
   R* reals() const { return reinterpret_cast<R*>(in_tile_.data()); }
 
   Index outer_, n_in_, n_out_, inner_, tile_;
-  bool halved_, copies_in_;
+  bool halved_, own_, copies_in_;
   CacheBuffer<C> in_tile_, out_tile_;
-  std::vector<TileTransform<R>> transforms_;  // forward: tile, rest; backward
+  std::vector<ColumnFft<R>> panels_;          // forward, backward: where there is our own for the length
+  std::vector<TileTransform<R>> transforms_;  // else, forward: tile, rest; backward
   std::optional<RealDft<R>> products_;        // instead, for some lengths
 };
 
@@ -267,6 +293,7 @@ struct BlockTransform<R>::Plan {
   std::vector<linop::Passes<R>> inner;  // of `batch` chunks, and of the rest
   std::optional<linop::Passes<R>> outer;
   mutable std::optional<CacheBuffer<C>> between;  // spectra on the way back, whole or of chunks
+  std::optional<CacheBuffer<C>> cached;  // chunks that are then stored past the caches, if spectra are large
 
   Plan(const Shape& shape, const std::vector<int>& axes, int halved) {
     Shape spectrum = shape;
@@ -297,6 +324,7 @@ struct BlockTransform<R>::Plan {
       in[0] = out[0] = chunks;
       inner.emplace_back(in, out, inside, inner_half);
     }
+    if (count > batch && at(size) * sizeof(C) >= streaming_bytes) cached.emplace(at(batch * out_size));
     if (!outside.empty())
       outer.emplace(half_inside ? spectrum : shape, spectrum, outside, half_inside ? -1 : halved);
   }
@@ -313,14 +341,26 @@ struct BlockTransform<R>::Plan {
     for (Index i = 0; i < count; i += batch)
       visit(inner[count - i >= batch ? 0 : 1], i * in_size, i * out_size);
   }
+  // visit(passes, where the chunks begin in the input, and in the spectrum, where to transform them to)
+  template <class Visit>
+  void transform_chunks(bool out_of_place, C* to, const Visit& visit) const {
+    const bool streams = cached && out_of_place;
+    for_each_chunk([&](const linop::Passes<R>& passes, Index at_input, Index at_spectrum) {
+      visit(passes, at_input, at_spectrum, streams ? cached->data() : to + at_spectrum);
+      if (streams)
+        copy_streaming(cached->data(), to + at_spectrum,
+                       at(std::min(batch * out_size, size - at_spectrum)) * sizeof(C));
+    });
+    if (streams) array::simd::end_streaming();
+  }
   bool outer_half() const { return outer && outer->has_half(); }
   bool inner_complex() const { return inner[0].has_complex(); }
 
   // All complex passes; returns where the result is: in `to`, or in `from` where there is nothing to do.
   const C* complex(Direction direction, const C* from, C* to, Scale scale) const {
     if (inner_complex()) {
-      for_each_chunk([&](const linop::Passes<R>& passes, Index, Index at_spectrum) {
-        passes.complex(direction, from + at_spectrum, to + at_spectrum, scale);
+      transform_chunks(from != to, to, [&](const linop::Passes<R>& passes, Index, Index at_spectrum, C* out) {
+        passes.complex(direction, from + at_spectrum, out, scale);
       });
       from = to;
       scale = {};
@@ -338,9 +378,9 @@ struct BlockTransform<R>::Plan {
       complex(Direction::forward, to, to, {});
       return;
     }
-    for_each_chunk([&](const linop::Passes<R>& passes, Index at_reals, Index at_spectrum) {
-      passes.halve(from + at_reals, to + at_spectrum, scale);
-      passes.complex(Direction::forward, to + at_spectrum, to + at_spectrum, {});
+    transform_chunks(true, to, [&](const linop::Passes<R>& passes, Index at_reals, Index, C* out) {
+      passes.halve(from + at_reals, out, scale);
+      passes.complex(Direction::forward, out, out, {});
     });
     if (outer) outer->complex(Direction::forward, to, to, {});
   }

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "linop/cache_buffer.h"
 #include "linop/fftw_plan.h"
 #include "shoal/array/layout.h"
 
@@ -24,18 +24,6 @@ template <class R>
 struct SpectrumScale {
   R edge = 1, inner = 1;
   bool is_one() const { return edge == 1 && inner == 1; }
-};
-
-/// Memory on a boundary of cache lines.
-template <class T>
-class CacheBuffer {
- public:
-  explicit CacheBuffer(std::size_t size)
-      : data_(static_cast<T*>(std::aligned_alloc(64, (size * sizeof(T) + 127) / 64 * 64)), std::free) {}
-  T* data() const { return data_.get(); }
-
- private:
-  std::unique_ptr<T, decltype(&std::free)> data_;
 };
 
 template <class R>

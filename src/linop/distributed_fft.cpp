@@ -204,16 +204,15 @@ class Fft<D>::Implementation {
     if (back && parts(range_, 0) != slab.rows) return false;
     const Shape& shape = columns.before.shape();
     for (std::size_t a = 2; a < shape.size(); ++a) slab.rest *= shape[a];
-    const auto pipe = TilePipe<C>::make(communicator_, slab_slot<R>(slab));
-    if (!pipe) return false;
+    const auto memory = SlabMemory<C>::make(communicator_, largest_part(slab));
+    if (!memory) return false;
+    const auto pipe = back ? TilePipe<C>::make(communicator_, slab_slot<R>(slab)) : nullptr;
+    if (back && !pipe) return false;
     std::vector<int> axes;
     for (const std::size_t i : planes.axes) axes.push_back(axes_[i].axis - 1);
     const Shape plane(domain_.shape().begin() + 1, domain_.shape().end());
-    steps_.push_back(planes_step<D>(pipe, slab, plane, axes, halved ? axes_.back().axis - 1 : -1));
-    if (back)
-      steps_.push_back(columns_step<R>(pipe, slab));
-    else
-      add_stage<C>(columns, false);
+    steps_.push_back(planes_step<D>(memory, slab, plane, axes, halved ? axes_.back().axis - 1 : -1));
+    steps_.push_back(back ? columns_step<R>(memory, pipe, slab) : own_columns_step<R>(memory, slab));
     return true;
   }
 

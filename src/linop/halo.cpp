@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "linop/instantiate.h"
-#include "shoal/array/box.h"
 #include "shoal/base/error.h"
 
 namespace shoal::linop {
@@ -52,25 +51,6 @@ Layout extended_layout(const Layout& layout, const array::GhostBlock<T>& ghosts)
   return Layout::blocks_unevenly(std::move(shape), std::move(extents));
 }
 
-// Writes the box `shape` from `axis` on: the own elements at `begin`, and zeros around them.
-template <class T>
-void surround(const T*& own, const Shape& extent, const Shape& begin, const Shape& shape, T*& to,
-              std::size_t axis = 0) {
-  if (axis == shape.size()) {
-    *to++ = *own++;
-    return;
-  }
-  const Index behind = array::size_of_shape(std::span(shape).subspan(axis + 1));
-  to = std::fill_n(to, begin[axis] * behind, T(0));
-  if (axis + 1 == shape.size()) {
-    to = std::copy_n(own, extent[axis], to);
-    own += extent[axis];
-  } else {
-    for (Index i = 0; i < extent[axis]; ++i) surround(own, extent, begin, shape, to, axis + 1);
-  }
-  to = std::fill_n(to, (shape[axis] - begin[axis] - extent[axis]) * behind, T(0));
-}
-
 template <class T>
 struct Extend {
   using domain_type = T;
@@ -100,9 +80,7 @@ struct Crop {
     ghosts->crop(x.local(), y.local());
   }
   void apply_adjoint(const DistributedArray<T>& y, DistributedArray<T>& x) const {
-    const T* own = y.local().data();
-    T* to = x.local().data();
-    surround(own, y.local_shape(), ghosts->own_begin(x.rank()), ghosts->extended_shape(x.rank()), to);
+    ghosts->surround(y.local(), x.local());
   }
   comm::Communicator group;
   Layout plain, extended;

@@ -10,15 +10,34 @@ namespace {
 // planes instead of being mended after they have come.
 constexpr Index least_plane_bytes = 4096;
 
-// A plane across the first axis that is larger than this is gone from the second-level cache before the next
-// one needs it, so such planes are cut into pieces of about the second size.
-constexpr Index large_plane_bytes = 128 << 10;
-constexpr Index piece_bytes = 64 << 10;
+// Elements longer than the first are cut into pieces of the second size, and the sweep goes down one column
+// of pieces after the other: the rows that a difference of five points reads stay in the first-level cache.
+constexpr Index long_element_bytes = 8 << 10;
+constexpr Index piece_bytes = 4 << 10;
+
+// Of planes across the first axis larger than this, three do not stay in the second-level cache; rows are
+// then taken in blocks of the second size.
+constexpr Index large_plane_bytes = 512 << 10;
+constexpr Index block_bytes = 128 << 10;
+
+// How much of a long row is computed before it is written.
+constexpr Index write_bytes = 4096;
 
 // How far ahead of its use memory is fetched.
 constexpr Index fetch_bytes = 2048;
 
+// How much of an input a visitor is told of at once, at least.
+constexpr Index visit_bytes = 8192;
+
 }  // namespace
+
+std::vector<StencilTerm> transposed(const std::vector<StencilTerm>& terms) {
+  std::vector<StencilTerm> swapped;
+  for (const StencilTerm& term : terms)
+    swapped.push_back(
+        {.output = term.input, .input = term.output, .axis = term.axis, .band = term.band.transposed()});
+  return swapped;
+}
 
 template <class R>
 StencilSweep<R>::StencilSweep(const array::Block& part, Index reals_per_element,
@@ -34,12 +53,14 @@ StencilSweep<R>::StencilSweep(const array::Block& part, Index reals_per_element,
   sources_.resize(most_taps);
   outer_sources_.resize(most_taps);
   coefficients_.resize(most_taps);
+  steps_.resize(most_taps);
   outputs_.resize(outputs);
   std::vector<std::vector<std::size_t>> inputs(outputs);
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const std::size_t dimension = dimension_[static_cast<std::size_t>(terms[i].axis)];
     const Index first = part.begin[static_cast<std::size_t>(terms[i].axis)];
-    Term term{terms[i].input, i, dimension, first, terms[i].band, widths[i]};
+    Term term{terms[i].input, i, dimension, first, terms[i].band, widths[i], 0, 0};
+    find_alike(term);
     Output& output = outputs_[terms[i].output];
     inputs[terms[i].output].push_back(terms[i].input);
     lead_.resize(std::max(lead_.size(), terms[i].input + 1), 0);
@@ -62,6 +83,7 @@ StencilSweep<R>::StencilSweep(const array::Block& part, Index reals_per_element,
     }
     if (past_caches) writers_.emplace_back();
   }
+  ahead_.resize(lead_.size());
   split_inside_from_borders(terms);
 }
 
@@ -93,6 +115,17 @@ void StencilSweep<R>::collapse(const array::Block& part, Index reals_per_element
     stride *= extent_[d];
   }
   size_ = stride;
+  row_length_ = extent_.back() * unit_;
+}
+
+template <class R>
+void StencilSweep<R>::find_alike(Term& term) const {
+  const Band& band = term.band;
+  const Index extent = extent_[term.dimension];
+  term.alike_begin =
+      std::clamp<Index>(std::max(band.inner_begin() - term.first, band.reach_before()), 0, extent);
+  term.alike_end = std::clamp<Index>(std::min(band.inner_end() - term.first, extent - band.reach_after()),
+                                     term.alike_begin, extent);
 }
 
 // The taps of a local row; with one input the middle one goes to `center`.
@@ -120,11 +153,7 @@ std::vector<typename StencilSweep<R>::Source> StencilSweep<R>::sources_of(const 
 template <class R>
 std::vector<typename StencilSweep<R>::Segment> StencilSweep<R>::make_segments(const Term& term,
                                                                               bool one_input) const {
-  const Index extent = extent_[term.dimension];
-  const Index begin =
-      std::clamp<Index>(std::max(term.band.inner_begin() - term.first, term.band.reach_before()), 0, extent);
-  const Index end = std::clamp<Index>(
-      std::min(term.band.inner_end() - term.first, extent - term.band.reach_after()), begin, extent);
+  const Index begin = term.alike_begin, end = term.alike_end, extent = extent_[term.dimension];
   std::vector<Segment> segments;
   const auto append = [&](Index from, Index to) {
     Segment segment{from, to, 0, {}};
@@ -190,14 +219,15 @@ void StencilSweep<R>::run(const SweepBox& box, const SweepMemory<R>& memory) {
   box_ = box;
   Part part{box.begin[last], box.end[last], 0, unit_};
   const auto reals = [](Index bytes) { return bytes / static_cast<Index>(sizeof(R)); };
-  if (last == 0 && unit_ > reals(large_plane_bytes)) {
+  fetch_distance_ = reals(fetch_bytes);
+  if (past_caches_ && unit_ > reals(long_element_bytes)) {
+    fetch_distance_ = unit_;  // the next piece of the column
     for (; part.first < unit_; part.first = part.last) {
       part.last = std::min(unit_, part.first + reals(piece_bytes));
       run_rows(part, memory);
     }
-  } else if (last >= 2 && stride_[0] > reals(4 * large_plane_bytes)) {
-    // Larger pieces, since the rows around each are read once more.
-    const Index end = box_.end[1], step = std::max<Index>(8, reals(2 * piece_bytes) / stride_[1]);
+  } else if (last >= 2 && stride_[0] > reals(large_plane_bytes)) {
+    const Index end = box_.end[1], step = std::max<Index>(8, reals(block_bytes) / stride_[1]);
     for (; box_.begin[1] < end; box_.begin[1] = box_.end[1]) {
       box_.end[1] = std::min(end, box_.begin[1] + step);
       run_rows(part, memory);
@@ -205,35 +235,85 @@ void StencilSweep<R>::run(const SweepBox& box, const SweepMemory<R>& memory) {
   } else {
     run_rows(part, memory);
   }
-  for (StreamWriter<R>& writer : writers_) writer.flush();
+  for (StreamWriter& writer : writers_) writer.flush();
+}
+
+template <class R>
+void StencilSweep<R>::begin(const SweepMemory<R>& memory, Index head, Index tail) {
+  tail_ = std::max(head, size_ - tail);
+  visited_.assign(lead_.size(), head);
+  for (std::size_t i = 0; i < visited_.size(); ++i) {
+    if (head > 0) memory.visitor->before_input(i, 0, head);
+    if (tail_ < size_) memory.visitor->before_input(i, tail_, size_ - tail_);
+  }
+}
+
+template <class R>
+void StencilSweep<R>::end(const SweepMemory<R>& memory) {
+  visit_inputs(size_, memory);
+}
+
+// All that outputs before `end` need, of each input.
+template <class R>
+void StencilSweep<R>::visit_inputs(Index end, const SweepMemory<R>& memory) {
+  for (std::size_t i = 0; i < visited_.size(); ++i) {
+    const Index first = visited_[i];
+    if (first >= std::min(end + lead_[i], tail_)) continue;
+    const Index least = first + visit_bytes / static_cast<Index>(sizeof(R));
+    visited_[i] = std::min(std::max(end + lead_[i], least), tail_);
+    memory.visitor->before_input(i, first, visited_[i] - first);
+  }
 }
 
 template <class R>
 void StencilSweep<R>::run_rows(const Part& part, const SweepMemory<R>& memory) {
   const std::size_t outer = extent_.size() - 1;
-  const Index row_length = extent_.back() * unit_;
   row_.index.assign(box_.begin.begin(), box_.begin.end() - 1);
   for (bool more = true; more;) {
     row_.offset = 0;
     for (std::size_t d = 0; d < outer; ++d) row_.offset += row_.index[d] * stride_[d];
-    row_.number = row_.offset / row_length;
+    row_.number = row_.offset / row_length_;
+    row_.alike = rows_alike(part);
     run_row(part, memory);
     more = false;
     for (std::size_t d = outer; d-- > 0 && !more;) {
-      more = ++row_.index[d] < box_.end[d];
+      row_.index[d] += d + 1 == outer ? row_.alike : 1;
+      more = row_.index[d] < box_.end[d];
       if (!more) row_.index[d] = box_.begin[d];
     }
   }
 }
 
+// How many rows from this one on may be computed as one: all of their taps are the same, and the sources of
+// their longest segments, read from end to end, lie in the inputs.
+template <class R>
+Index StencilSweep<R>::rows_alike(const Part& part) const {
+  if (row_.index.empty()) return 1;
+  const std::size_t d = row_.index.size() - 1;
+  // The first and the last row of all are left out: what they read may begin before the inputs or end behind.
+  const Index left = size_ / row_length_ - 1 - row_.number;
+  if (row_.number == 0 || left <= 0) return 1;
+  Index rows = std::min({box_.end[d] - row_.index[d], StreamWriter::most / row_length_, left});
+  for (const Output& output : outputs_) {
+    if (!fits_whole(output, part)) return 1;
+    for (const Term& term : output.outer) {
+      if (term.dimension != d) continue;
+      if (row_.index[d] < term.alike_begin) return 1;
+      rows = std::min(rows, term.alike_end - row_.index[d]);
+    }
+  }
+  return std::max<Index>(1, rows);
+}
+
 template <class R>
 void StencilSweep<R>::run_row(const Part& part, const SweepMemory<R>& memory) {
   const bool whole_elements = part.first == 0 && part.last == unit_;
+  if (memory.visitor != nullptr) visit_inputs(row_.offset + row_.alike * row_length_, memory);
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     const Output& output = outputs_[o];
     outer_center_ = add_outer(output, memory);
     if (fits_whole(output, part)) {
-      write_whole(o, memory);
+      write_whole(o, row_.alike, memory);
       continue;
     }
     for (const Segment& segment : output.segments) {
@@ -249,34 +329,40 @@ void StencilSweep<R>::run_row(const Part& part, const SweepMemory<R>& memory) {
 }
 
 // Whether the row may be computed with the taps of its longest segment from end to end, which then read
-// elements of other rows at its ends, where the other segments are put right.
+// elements of other rows at its ends, where the other segments are mended.
 template <class R>
 bool StencilSweep<R>::fits_whole(const Output& output, const Part& part) const {
-  const Index length = extent_.back() * unit_;
   if (part.begin != 0 || part.end != extent_.back() || part.last - part.first != unit_ ||
-      length > StreamWriter<R>::most)
+      row_length_ > StreamWriter::most)
     return false;
   return std::ranges::all_of(output.segments[output.longest].sources, [&](const Source& source) {
     const Index begin = row_.offset + source.row * unit_;
-    return source.where == Where::own && begin >= 0 && begin + length <= size_;
+    return source.where == Where::own && begin >= 0 && begin + row_length_ <= size_;
   });
 }
 
 template <class R>
-void StencilSweep<R>::write_whole(std::size_t o, const SweepMemory<R>& memory) {
+void StencilSweep<R>::write_whole(std::size_t o, Index rows, const SweepMemory<R>& memory) {
   const Output& output = outputs_[o];
-  const Index length = extent_.back() * unit_;
+  const Index n = rows * row_length_;
   R* to = memory.outputs[o] + row_.offset;
-  if (past_caches_) to = writers_[o].reserve(to, length);
-  fetch_ahead(o, row_.offset, length, memory);
-  const Taps all = taps_of(output, output.segments[output.longest], 0, memory);
-  combine(to, all.sources, all.coefficients, all.count, length);
-  for (std::size_t i = 0; i < output.segments.size(); ++i) {
-    if (i == output.longest) continue;
-    const Segment& segment = output.segments[i];
-    const Taps taps = taps_of(output, segment, segment.begin * unit_, memory);
-    combine(to + segment.begin * unit_, taps.sources, taps.coefficients, taps.count,
-            (segment.end - segment.begin) * unit_);
+  if (past_caches_) to = writers_[o].reserve(to, n);
+  const Taps taps = taps_of(output, output.segments[output.longest], 0, memory);
+  combine(to, taps.sources, taps.coefficients, taps.count, n, ahead(o, row_.offset, n, memory));
+  for (std::size_t i = 0; i < output.segments.size(); ++i)
+    if (i != output.longest) mend(output, output.segments[i], rows, to, memory);
+  if (memory.visitor != nullptr) memory.visitor->after_output(o, row_.offset, n, to);
+}
+
+// The elements of a segment in each of the rows that begin at `to`.
+template <class R>
+void StencilSweep<R>::mend(const Output& output, const Segment& segment, Index rows, R* to,
+                           const SweepMemory<R>& memory) {
+  const Index place = segment.begin * unit_, n = (segment.end - segment.begin) * unit_;
+  const Taps taps = taps_of(output, segment, place, memory);
+  for (Index row = 0; row < rows; ++row) {
+    combine(to + row * row_length_ + place, taps.sources, taps.coefficients, taps.count, n);
+    for (std::size_t k = 0; k < taps.count; ++k) taps.sources[k] += taps.steps[k];
   }
 }
 
@@ -295,16 +381,17 @@ double StencilSweep<R>::add_outer(const Output& output, const SweepMemory<R>& me
       if (tap.offset == 0 && output.one_input) {
         center += tap.coefficient;
       } else if (to >= 0 && to < extent) {
-        add(own + tap.offset * stride, coefficient);
+        add(own + tap.offset * stride, coefficient, row_length_);
       } else {
         // In a buffer of planes the axis has another extent.
         const Index rest = row_.offset % stride, slabs = row_.offset / (stride * extent);
         const Planes<R>& planes = memory.planes[term.planes];
         if (to < 0)
           add(planes.before + (slabs * term.widths.before + term.widths.before + to) * stride + rest,
-              coefficient);
+              coefficient, row_length_);
         else
-          add(planes.after + (slabs * term.widths.after + to - extent) * stride + rest, coefficient);
+          add(planes.after + (slabs * term.widths.after + to - extent) * stride + rest, coefficient,
+              row_length_);
       }
     }
   }
@@ -323,32 +410,34 @@ typename StencilSweep<R>::Taps StencilSweep<R>::taps_of(const Output& output, co
     const Term& term = *output.along;
     const Planes<R>& planes = memory.planes[term.planes];
     if (source.where == Where::own)
-      add(memory.inputs[term.input] + row_.offset + at + source.row * unit_, source.coefficient);
+      add(memory.inputs[term.input] + row_.offset + at + source.row * unit_, source.coefficient, row_length_);
     else if (source.where == Where::before)
       add(planes.before + (row_.number * term.widths.before + source.row) * unit_ + at % unit_,
-          source.coefficient);
+          source.coefficient, term.widths.before * unit_);
     else
       add(planes.after + (row_.number * term.widths.after + source.row) * unit_ + at % unit_,
-          source.coefficient);
+          source.coefficient, term.widths.after * unit_);
   }
   const double center = outer_center_ + segment.center;
-  if (center == 0) return {sources_.data() + 1, coefficients_.data() + 1, taps_ - 1};
+  if (center == 0) return {sources_.data() + 1, coefficients_.data() + 1, steps_.data() + 1, taps_ - 1};
   const Term& any = output.along ? *output.along : output.outer.front();
   sources_[0] = memory.inputs[any.input] + row_.offset + at;
   coefficients_[0] = static_cast<R>(center);
-  return {sources_.data(), coefficients_.data(), taps_};
+  steps_[0] = row_length_;
+  return {sources_.data(), coefficients_.data(), steps_.data(), taps_};
 }
 
-// Asks for what the inputs will be read at, later. The first output does it for all.
+// What will be read of the inputs later. The first output fetches it for all.
 template <class R>
-void StencilSweep<R>::fetch_ahead(std::size_t output, Index offset, Index n,
-                                  const SweepMemory<R>& memory) const {
-  if (!past_caches_ || output > 0) return;
-  for (std::size_t i = 0; i < lead_.size(); ++i) {
-    const Index from = offset + lead_[i] + fetch_bytes / static_cast<Index>(sizeof(R));
-    for (Index at = from; at < std::min(from + n, size_); at += StreamWriter<R>::line)
-      __builtin_prefetch(memory.inputs[i] + at);
-  }
+std::span<const R* const> StencilSweep<R>::ahead(std::size_t output, Index offset, Index n,
+                                                 const SweepMemory<R>& memory) {
+  std::size_t count = 0;
+  if (past_caches_ && output == 0)
+    for (std::size_t i = 0; i < lead_.size(); ++i) {
+      const Index from = offset + lead_[i] + fetch_distance_;
+      if (from + n <= size_) ahead_[count++] = memory.inputs[i] + from;
+    }
+  return {ahead_.data(), count};
 }
 
 template <class R>
@@ -357,13 +446,16 @@ void StencilSweep<R>::write(std::size_t output, Index offset, const Taps& taps, 
   R* to = memory.outputs[output] + offset;
   if (!past_caches_) {
     combine(to, taps.sources, taps.coefficients, taps.count, n);
+    if (memory.visitor != nullptr) memory.visitor->after_output(output, offset, n, to);
     return;
   }
-  StreamWriter<R>& writer = writers_[output];
+  StreamWriter& writer = writers_[output];
   for (Index done = 0; done < n;) {
-    const Index some = std::min(n - done, StreamWriter<R>::most);
-    fetch_ahead(output, offset + done, some, memory);
-    combine(writer.reserve(to + done, some), taps.sources, taps.coefficients, taps.count, some);
+    const Index some = std::min(n - done, write_bytes / static_cast<Index>(sizeof(R)));
+    R* place = writer.reserve(to + done, some);
+    combine(place, taps.sources, taps.coefficients, taps.count, some,
+            ahead(output, offset + done, some, memory));
+    if (memory.visitor != nullptr) memory.visitor->after_output(output, offset + done, some, place);
     done += some;
     for (std::size_t k = 0; k < taps.count; ++k) taps.sources[k] += some;
   }

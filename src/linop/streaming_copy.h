@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "shoal/array/simd.h"
+#include "shoal/array/streaming.h"
 
 namespace shoal::linop {
 
@@ -14,6 +15,10 @@ inline constexpr std::size_t streaming_bytes = std::size_t{4} << 20;
 inline void copy_streaming(const void* from, void* to, std::size_t bytes) {
   namespace simd = array::simd;
   constexpr std::size_t line = sizeof(simd::Doubles);
+  if (reinterpret_cast<std::uintptr_t>(to) % line == 0 && bytes % line == 0) {
+    array::stream_lines(to, from, static_cast<std::ptrdiff_t>(bytes));
+    return;
+  }
   if (!simd::can_stream(to)) {
     std::memcpy(to, from, bytes);
     return;

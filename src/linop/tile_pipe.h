@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes pieces of an array between the ranks of one host while they are in the caches: each rank makes one
-// item after the other, puts a piece of it into every peer's memory, and takes in the peers' pieces of the
+// item after the other, writes a piece of it into every peer's memory, and takes in the peers' pieces of the
 // item before. Slots are used in turn.
 #pragma once
 
-#include <algorithm>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "shoal/array/layout.h"
@@ -25,16 +23,21 @@ class TilePipe {
   static std::shared_ptr<TilePipe> make(const comm::Communicator& communicator, Index slot);
 
   /// Collective; `items` is the same on every rank. For each item: work.produce(item), then
-  /// work.piece(item, peer) for each peer, work.consume(item, peer, data) for each peer's piece of the rank's
-  /// own share, and work.finish(item). With `Work::own_at_once` its own piece is consumed before the next
-  /// item is made, else with the others'.
+  /// work.fill(item, peer, slot) for each peer, which writes what is for that one straight into its memory;
+  /// work.consume(item, peer, slot) for each peer's piece of the rank's own share, and work.finish(item).
+  /// work.own(item) is the piece that stays: with `Work::own_at_once` it comes before the next item is made,
+  /// else with the others'.
   template <class Work>
   void run(Index items, Work& work) {
     for (Index item = 0; item < items; ++item) {
       work.produce(item);
       const std::uint64_t sequence = ++sequence_;
-      for (const Rank peer : peers_) put(peer, sequence, work.piece(item, peer));
-      if (Work::own_at_once) work.consume(item, me_, work.piece(item, me_).data());
+      for (const Rank peer : peers_) {
+        if (sequence > slots - 2) segments_->wait(peer, sequence - (slots - 2));
+        work.fill(item, peer, segments_->direct(peer).data() + slot_of(sequence));
+        segments_->signal(peer, sequence);
+      }
+      if (Work::own_at_once) work.own(item);
       if (item > 0) take(item - 1, sequence - 1, work);
     }
     if (items > 0) take(items - 1, sequence_, work);
@@ -50,16 +53,9 @@ class TilePipe {
   std::size_t slot_of(std::uint64_t sequence) const {
     return static_cast<std::size_t>(sequence % slots) * slot_;
   }
-  void put(Rank peer, std::uint64_t sequence, std::span<const C> piece) {
-    if (sequence > slots - 2) segments_->wait(peer, sequence - (slots - 2));
-    if (piece.empty())
-      segments_->signal(peer, sequence);
-    else
-      segments_->put(peer, slot_of(sequence), piece, sequence);
-  }
   template <class Work>
   void take(Index item, std::uint64_t sequence, Work& work) {
-    if (!Work::own_at_once) work.consume(item, me_, work.piece(item, me_).data());
+    if (!Work::own_at_once) work.own(item);
     for (const Rank peer : peers_) {
       segments_->wait(peer, sequence);
       work.consume(item, peer, segments_->from(peer).data() + slot_of(sequence));

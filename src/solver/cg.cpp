@@ -22,7 +22,10 @@ class Cg final : public Solver<T> {
         sum_(space_.any_split()),
         r_(a.communicator(), a.domain()),
         p_(r_),
-        q_(r_) {}
+        q_(r_),
+        way_{.in = [this](std::size_t i, std::size_t n) { advance(i * reals_each<T>, n * reals_each<T>); },
+             .out = [this](std::size_t i, std::size_t n,
+                           T* q) { add_product(i * reals_each<T>, n * reals_each<T>, reals(q)); }} {}
 
  private:
   using Solver<T>::a_;
@@ -34,30 +37,45 @@ class Cg final : public Solver<T> {
     sum_.use(b.reduction_communicator());
     start_ = begin_residual(a_, b, x0, space_, r_);
     rr_ = start_.residual_norm * start_.residual_norm;
-    std::ranges::copy(r_.local(), p_.local().begin());
+    p_.fill(T(0));  // the first direction is r + 0 p
+    beta_ = step_ = 0;
     monitor_->begin(result_, norms(suspect(start_, b, r_)));
   }
 
   // p, q and r are in units of start_.scale; x is not.
   void iterate() override {
-    a_.apply(p_, q_);
-    const auto [pq] = sum_(space_.dot(p_, q_));
+    pq_ = {};
+    a_.apply(p_, q_, way_);  // x += step p (the last one); p = r + beta p; q = A p; pq = p.q
+    step_ = 0;
+    const auto [pq] = sum_(pq_);
     if (!std::isfinite(pq)) return monitor_->stop_non_finite(result_, q_);
     if (result_.iterations == 0) definite_ = pq < 0 ? -1 : 1;
     if (pq * definite_ <= 0) return monitor_->stop(result_, Stop::breakdown);
     const double alpha = rr_ / pq;
-    const auto [rr] = sum_(update(alpha));  // x += alpha p; r -= alpha q; rr = r.r
-    const double beta = rr / rr_;
+    const auto [rr] = sum_(space_.axpby_norm2(-alpha, q_, 1, r_));  // r -= alpha q; rr = r.r
+    step_ = alpha * start_.scale;
+    beta_ = rr / rr_;
     rr_ = rr;
-    space_.axpby(1, r_, beta, p_);  // p = r + beta p
+    if (monitor_->watched()) settle();
     monitor_->end(result_, norms(r_));
   }
 
-  LocalSum update(double alpha) {
-    return space_.sum([&](std::size_t i, std::size_t n) {
-      return kernels::cg_update(R(alpha * start_.scale), reals(p_) + i, reals(result_.x) + i, R(alpha),
-                                reals(q_) + i, reals(r_) + i, n);
-    });
+  // x's step is put off to when p is read next.
+  void settle() override {
+    if (step_ != 0) space_.axpby(step_, p_, 1, result_.x);
+    step_ = 0;
+  }
+
+  void advance(std::size_t i, std::size_t n) {
+    if (step_ == 0)
+      kernels::axpby(R(1), reals(r_) + i, R(beta_), reals(p_) + i, n);
+    else
+      kernels::cg_update(R(step_), reals(result_.x) + i, reals(r_) + i, R(beta_), reals(p_) + i, n);
+  }
+
+  void add_product(std::size_t i, std::size_t n, const R* q) {
+    pq_ += space_.sum_over(
+        i, i + n, [&](std::size_t k, std::size_t m) { return kernels::dot(reals(p_) + k, q + (k - i), m); });
   }
 
   typename Monitor<T>::Norms norms(const DistributedArray<T>& suspect) const {
@@ -74,7 +92,10 @@ class Cg final : public Solver<T> {
   DistributedArray<T> r_, p_, q_;
   Start start_;
   double rr_ = 0;
+  double beta_ = 0, step_ = 0;  // of the next direction, and of x along the last
+  LocalSum pq_;
   double definite_ = 1;  // the sign of p^H A p
+  linop::OnTheWay<T> way_;
 };
 
 }  // namespace

@@ -134,19 +134,16 @@ SHOAL_INLINE double axpy_scaled_norm2_body(R a, const R* x, R* y, double f, std:
 }
 
 template <class R>
-SHOAL_INLINE double cg_update_body(R b, const R* p, R* x, R a, const R* q, R* r, std::size_t n) {
-  return for_elements<R>(
-             n,
-             SHOAL_STEP {
-               const Element direction(p + i), image(q + i);
-               Element solution(x + i), residual(r + i);
-               solution.value += b * direction.value;
-               residual.value -= a * image.value;
-               solution.put(x + i);
-               residual.put(r + i);
-               add_product(sum, residual.value, residual.value);
-             })
-      .first;
+SHOAL_INLINE void cg_update_body(R c, R* x, const R* r, R b, R* p, std::size_t n) {
+  for_elements<R>(
+      n, SHOAL_STEP {
+        const Element residual(r + i);
+        Element solution(x + i), direction(p + i);
+        solution.value += c * direction.value;
+        direction.value = residual.value + b * direction.value;
+        solution.put(x + i);
+        direction.put(p + i);
+      });
 }
 
 template <class R>
@@ -267,8 +264,8 @@ SHOAL_INLINE TwoSums extrapolate_body(R m, const R* g, R* x, R* y, std::size_t n
   SHOAL_CLONES double axpy_scaled_norm2(R a, const R* x, R* y, double f, std::size_t n) {                 \
     return axpy_scaled_norm2_body(a, x, y, f, n);                                                         \
   }                                                                                                       \
-  SHOAL_CLONES double cg_update(R b, const R* p, R* x, R a, const R* q, R* r, std::size_t n) {            \
-    return cg_update_body(b, p, x, a, q, r, n);                                                           \
+  SHOAL_CLONES void cg_update(R c, R* x, const R* r, R b, R* p, std::size_t n) {                          \
+    cg_update_body(c, x, r, b, p, n);                                                                     \
   }                                                                                                       \
   SHOAL_CLONES TwoSums pipelined_cg_update(R b, R a, R c, const R* q, R* z, R* s, R* p, R* x, R* r, R* w, \
                                            std::size_t n) {                                               \

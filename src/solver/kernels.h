@@ -22,8 +22,8 @@ struct TwoSums {
   double axpby_norm2(R a, const R* x, R b, R* y, std::size_t n);                                             \
   /* y += a x; the sum of the squares of f y. */                                                             \
   double axpy_scaled_norm2(R a, const R* x, R* y, double f, std::size_t n);                                  \
-  /* x += b p; r -= a q; the sum of r's squares. */                                                          \
-  double cg_update(R b, const R* p, R* x, R a, const R* q, R* r, std::size_t n);                             \
+  /* x += c p; p = r + b p */                                                                                \
+  void cg_update(R c, R* x, const R* r, R b, R* p, std::size_t n);                                           \
   /* z = q + b z; s = w + b s; p = r + b p; x += c p; r -= a s; w -= a z; sums of r r and w r. */            \
   TwoSums pipelined_cg_update(R b, R a, R c, const R* q, R* z, R* s, R* p, R* x, R* r, R* w, std::size_t n); \
   /* q = u + b q; r -= a q; the sum of r's squares. */                                                       \

@@ -46,22 +46,32 @@ void LeastSquares<T>::start(const DistributedArray<T>& b, const DistributedArray
 }
 
 template <class T>
-LocalSum LeastSquares<T>::update_x(double step, const DistributedArray<T>& p) {
+LocalSum LeastSquares<T>::update_x(double step, const DistributedArray<T>& p, std::size_t begin,
+                                   std::size_t end) {
+  using R = Real<T>;
   if (damping2_ == 0) {
-    domain_.axpby(step, p, 1, result_.x);
+    kernels::axpby(R(step), reals(p) + begin, R(1), reals(result_.x) + begin, end - begin);
     return {};
   }
-  return domain_.sum([&](std::size_t i, std::size_t n) {
-    return kernels::axpy_scaled_norm2(static_cast<Real<T>>(step), reals(p) + i, reals(result_.x) + i,
-                                      1 / b_unit_, n);
+  return domain_.sum_over(begin, end, [&](std::size_t i, std::size_t n) {
+    return kernels::axpy_scaled_norm2(R(step), reals(p) + i, reals(result_.x) + i, 1 / b_unit_, n);
+  });
+}
+
+template <class T>
+LocalSum LeastSquares<T>::damp_gradient(Real<T>* s, std::size_t begin, std::size_t end) {
+  using R = Real<T>;
+  return domain_.sum_over(begin, end, [&](std::size_t i, std::size_t n) {
+    R* part = s + (i - begin);
+    if (damping2_ == 0) return kernels::sum_squares(part, n);
+    return kernels::axpby_norm2(R(-damping2_ / b_unit_), reals(result_.x) + i, R(1), part, n);
   });
 }
 
 template <class T>
 LocalSum LeastSquares<T>::compute_gradient() {
   a_.apply_adjoint(r_, s_);
-  if (damping2_ == 0) return domain_.norm2(s_);
-  return domain_.axpby_norm2(-damping2_ / b_unit_, result_.x, 1, s_);
+  return damp_gradient(reals(s_), 0, domain_.count());
 }
 
 template <class T>

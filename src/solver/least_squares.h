@@ -19,8 +19,11 @@ class LeastSquares : public Solver<T> {
   using Solver<T>::result_;
   using Solver<T>::monitor_;
 
-  // x += step p; the sum of the squares of x / b_unit_, if damped (else nobody needs it).
-  LocalSum update_x(double step, const DistributedArray<T>& p);
+  // x += step p; the sum of the squares of x / b_unit_, if damped (else nobody needs it). Of the reals
+  // [begin, end).
+  LocalSum update_x(double step, const DistributedArray<T>& p, std::size_t begin, std::size_t end);
+  // s -= damping^2 x; the sum of its squares. `s`: the reals [begin, end).
+  LocalSum damp_gradient(Real<T>* s, std::size_t begin, std::size_t end);
   // s = A^H r - damping^2 x; the sum of its squares.
   LocalSum compute_gradient();
   void end_iteration();

@@ -57,6 +57,8 @@ class Monitor {
   /// `suspect`, or that says so.
   void stop_non_finite(Result<T>& result, const DistributedArray<T>& suspect, bool not_finite_here = false);
   void finish(const Result<T>& result);
+  /// Whether somebody looks at result.x after every iteration.
+  bool watched() const { return static_cast<bool>(callback_); }
 
  private:
   bool record(Result<T>& result, const Norms& norms);

@@ -46,11 +46,13 @@ bool Solver<T>::step() {
 
 template <class T>
 const Result<T>& Solver<T>::finish() & {
+  settle();
   monitor_->finish(result_);
   return result_;
 }
 template <class T>
 Result<T> Solver<T>::finish() && {
+  settle();
   monitor_->finish(result_);
   return std::move(result_);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "solver/space.h"
 
-#include <algorithm>
-
 namespace shoal::solver {
 
 void Reducer::take(std::initializer_list<LocalSum> sums) {
@@ -22,7 +20,7 @@ template <class T>
 void Space<T>::add_parts(const Layout& layout, Rank rank) {
   for (const Layout& member : layout.members()) add_parts(member, rank);
   if (layout.is_stack()) return;
-  const std::size_t count = static_cast<std::size_t>(layout.local_size(rank)) * (is_complex<T> ? 2 : 1);
+  const std::size_t count = static_cast<std::size_t>(layout.local_size(rank)) * reals_each<T>;
   const bool replicated = layout.is_replicated();
   any_split_ = any_split_ || !replicated;
   // Neighbours of one kind are one part.

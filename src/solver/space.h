@@ -4,6 +4,7 @@
 // solver makes its arrays itself, once.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -75,7 +76,15 @@ class Reducer {
   comm::Request request_;  // last: its buffer is above
 };
 
+/// Real numbers in an element.
+template <class T>
+constexpr std::size_t reals_each = is_complex<T> ? 2 : 1;
+
 /// This rank's elements as real numbers.
+template <class T>
+Real<T>* reals(T* x) {
+  return reinterpret_cast<Real<T>*>(x);
+}
 template <class T>
 Real<T>* reals(DistributedArray<T>& x) {
   return reinterpret_cast<Real<T>*>(x.local().data());
@@ -114,9 +123,16 @@ class Space {
   /// term(first, count) summed over the parts of this rank's reals.
   template <class Term>
   LocalSum sum(const Term& term) const {
+    return sum_over(0, count_, term);
+  }
+  /// The same over the reals [begin, end).
+  template <class Term>
+  LocalSum sum_over(std::size_t begin, std::size_t end, const Term& term) const {
     LocalSum result;
-    for (const Part& part : parts_)
-      (part.replicated ? result.replicated : result.split) += term(part.first, part.count);
+    for (const Part& part : parts_) {
+      const std::size_t first = std::max(begin, part.first), last = std::min(end, part.first + part.count);
+      if (first < last) (part.replicated ? result.replicated : result.split) += term(first, last - first);
+    }
     return result;
   }
   /// The same of terms that are kernels::TwoSums.

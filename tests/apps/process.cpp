@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -104,7 +105,7 @@ std::string Outcome::describe() const {
 }
 
 Process::Process(Command command) : command_(std::move(command)), start_(now_s()) {
-  static int count = 0;
+  static std::atomic<int> count = 0;  // some tests start programs side by side
   mark_ = fmt::format("{}-{}", getpid(), ++count);
   if (command_.terminal) {
     winsize size{};

@@ -89,6 +89,22 @@ TEST(DistributedArray, CopiesOwnTheirMemory) {
   });
 }
 
+TEST(DistributedArray, WhatHasBeenMovedFromSaysSo) {
+  comm::run_threads(2, [](comm::Communicator& world) {
+    auto x = filled<double>(world, Layout::split({6}, 2));
+    const auto y = std::move(x);
+    EXPECT_EQ(x.layout().describe(), "nothing (it has been moved from)");
+    EXPECT_EQ(x.size(), 0);
+    EXPECT_TRUE(x.local().empty());
+    expect_error(ErrorCode::invalid_argument, "moved from", [&] { (void)dot(y, x); });
+    expect_error(ErrorCode::invalid_argument, "moved from", [&] { (void)norm(x); });
+    expect_error(ErrorCode::invalid_argument, "moved from", [&] { (void)x.local_shape(); });
+    expect_error(ErrorCode::invalid_argument, "moved from", [&] { DistributedArray<double> copy(x); });
+    x = y;
+    EXPECT_EQ(x.to_full(), values<double>(6));
+  });
+}
+
 TEST(DistributedArray, AdoptedMemoryIsTheCallers) {
   comm::run_threads(3, [](comm::Communicator& world) {
     const Layout layout = Layout::split({7}, 3);

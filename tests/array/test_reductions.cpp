@@ -263,6 +263,34 @@ TEST(Reductions, PendingDotsAreTheDots) {
   });
 }
 
+TEST(Reductions, PendingDotsRefuseMixedMasks) {
+  comm::run_threads(3, [](comm::Communicator& world) {
+    using Pair = PendingDots<double>::Pair;
+    const auto filled_with = [&](std::vector<int> mask) {
+      auto x = filled<double>(world, Layout::split({7}, 3));
+      if (!mask.empty()) x.set_mask(mask);
+      return x;
+    };
+    const auto plain = filled_with({}), pair = filled_with({0, 0, 1}), same = filled_with({0, 0, 1}),
+               other = filled_with({0, 1, 1});
+    const auto local = filled<double>(world, Layout::replicated({3}, 3));
+    const auto dots_of = [&](const DistributedArray<double>& x, const DistributedArray<double>& y) {
+      const Pair pairs[] = {{&x, &x}, {&y, &y}};
+      return [pairs] { PendingDots<double> pending(pairs); };
+    };
+    expect_error(ErrorCode::invalid_argument, "the mask 0, 0, 1 and with no mask", dots_of(pair, plain));
+    expect_error(ErrorCode::invalid_argument, "the mask 0, 0, 1 and with the mask 0, 1, 1",
+                 dots_of(pair, other));
+    // Equal masks are one, and what every rank holds needs none.
+    const Pair pairs[] = {{&local, &local}, {&pair, &pair}, {&same, &same}};
+    PendingDots<double> pending(pairs);
+    const std::span<const double> dots = pending.wait();
+    EXPECT_EQ(dots[0], dot(local, local));
+    EXPECT_EQ(dots[1], dot(pair, pair));
+    EXPECT_EQ(dots[2], dots[1]);
+  });
+}
+
 TEST(Updates, AreWhatTheirFormulasSay) {
   on_ranks([](comm::Communicator& world) {
     for_each_type([&]<class T>() {

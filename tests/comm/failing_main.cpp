@@ -105,6 +105,28 @@ int pipeline(comm::Communicator& world, int who) {
   }
 }
 
+// Large data goes round for ever, most of it copied by both sides. Rank `who` has a child that sends it
+// `signal` meanwhile.
+int copy_for_ever(comm::Communicator& world, int who, int signal) {
+  const pid_t me = getpid();
+  if (world.rank() == who && fork() == 0) {
+    std::this_thread::sleep_for(300ms);
+    kill(me, signal);
+    _exit(0);
+  }
+  const int size = world.size(), left = (world.rank() + size - 1) % size;
+  std::vector<float> data(std::size_t{1} << 18), all(data.size() * static_cast<std::size_t>(size));
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size), std::int64_t{1} << 18);
+  for (int root = 0;; root = (root + 1) % size) {
+    if (world.rank() == root) world.send(data, (root + 1) % size);
+    if (left == root) world.recv(data, left);
+    world.broadcast(data, root);
+    world.gather(data, all, counts, root);
+    world.scatter(all, data, counts, root);
+    world.all_reduce(data, comm::Reduction::max);
+  }
+}
+
 // Of this rank alone, also where ranks are threads.
 double processor_seconds(const comm::Communicator& world) {
   rusage usage{};
@@ -194,6 +216,8 @@ int body(comm::Communicator& world, const std::string& what, int who) {
     return pipeline(world, who);
   } else if (what == "for-ever") {
     return work_for_ever(world);
+  } else if (what == "copies-kill" || what == "copies-stop") {
+    return copy_for_ever(world, who, what == "copies-kill" ? SIGKILL : SIGSTOP);
   } else if (what == "idle") {
     return idle(world, who, 3s);
   } else if (what == "barriers") {

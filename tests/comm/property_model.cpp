@@ -7,18 +7,13 @@
 #include <limits>
 #include <numeric>
 
+#include "shoal/base/random_bits.h"
+
 namespace shoal::comm::property {
 namespace {
 
 bool is_complex(DType dtype) { return dtype == DType::complex64 || dtype == DType::complex128; }
 bool is_located(DType dtype) { return dtype >= DType::located_int32; }
-
-std::uint64_t mix(std::uint64_t x) {  // splitmix64 (Steele, Lea, Flood 2014)
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 template <class T>
 void append_bytes(const T& value, std::vector<std::byte>& bytes) {
@@ -181,7 +176,7 @@ class Maker {
 // Values 0 to 3, and 1 or 2 for products: eight ranks stay exact in float16.
 Element element(const Step& step, Rank rank, std::int64_t i) {
   const std::uint64_t bits =
-      mix(mix(step.id * 64 + static_cast<std::uint64_t>(rank)) + static_cast<std::uint64_t>(i));
+      next_bits(next_bits(step.id * 64 + static_cast<std::uint64_t>(rank)) + static_cast<std::uint64_t>(i));
   if (is_located(step.dtype))
     return {static_cast<std::int64_t>(bits % 4), static_cast<std::int64_t>(bits % 97)};
   if (step.dtype == DType::boolean) return {static_cast<std::int64_t>(bits % 2), 0};

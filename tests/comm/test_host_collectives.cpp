@@ -53,9 +53,11 @@ std::unique_ptr<HostCollectives> make(Communicator& world, HostArena& arena, std
                                                   .one_shot_bytes = one_shot_bytes,
                                                   .lent_bytes = 400,
                                                   .crowded_lent_bytes = 400,
-                                                  .lent_all_reduce_bytes = 400,
-                                                  .most_lent_reduce_bytes = 2000,
-                                                  .lent_piece_bytes = 48});
+                                                  .lent_broadcast_bytes = 400,
+                                                  .lent_reduce_bytes = 400,
+                                                  .parts_reduce_bytes = 2000,
+                                                  .lent_piece_bytes = 48,
+                                                  .shared_piece_bytes = 192});
 }
 
 std::vector<PeerMemory::Window*> windows_of(const Communicator& world, SymmetricMemory& memory) {
@@ -330,7 +332,7 @@ TEST(HostArena, SlotsComeBackWhenAllMembersHaveClosed) {
 TEST(HostArena, GroupsWithoutASlotWorkAllTheSame) {
   run_threads(3, [](Communicator& world) {
     std::vector<Communicator> groups;
-    for (int i = 0; i < 40; ++i) groups.push_back(world.duplicate());
+    for (int i = 0; i < 80; ++i) groups.push_back(world.duplicate());
     for (Communicator& group : groups) EXPECT_EQ(group.all_reduce(1, Reduction::sum), 3);
     for (int i = 0; i < 300; ++i) EXPECT_EQ(world.split(i % 2)->all_reduce(1, Reduction::sum), 3);
   });

@@ -78,7 +78,7 @@ class PeerMemoryOfProcesses : public testing::Test {
 
 TEST_F(PeerMemoryOfProcesses, ReadsWhatThePeerHasWritten) {
   const PeerMemory memory(world_, {&windows_[0], &windows_[1]}, false);
-  if (!memory.reads_all()) GTEST_SKIP() << "this kernel lets no process read its siblings' memory";
+  if (!memory.reaches_all()) GTEST_SKIP() << "this kernel lets no process read its siblings' memory";
   std::vector<int> data(numbers_.size() - 3);
   memory.read(1, data.data(), address_of(&numbers_[3]), data.size() * sizeof(int));
   for (std::size_t i = 0; i < data.size(); ++i) ASSERT_EQ(data[i], static_cast<int>(i) + 3 + 7);
@@ -87,13 +87,13 @@ TEST_F(PeerMemoryOfProcesses, ReadsWhatThePeerHasWritten) {
 TEST_F(PeerMemoryOfProcesses, AnotherProcessThanThePeersIsNoticed) {
   const PeerMemory memory(world_, {&windows_[0], &windows_[1]}, false);
   windows_[1].process = getpid();
-  EXPECT_FALSE(memory.reads_all());
+  EXPECT_FALSE(memory.reaches_all());
 }
 
 TEST_F(PeerMemoryOfProcesses, CanBeForbidden) {
   const PeerMemory memory(world_, {&windows_[0], &windows_[1]}, false);
   setenv("SHOAL_NO_SINGLE_COPY", "1", 1);
-  EXPECT_FALSE(memory.reads_all());
+  EXPECT_FALSE(memory.reaches_all());
   unsetenv("SHOAL_NO_SINGLE_COPY");
 }
 

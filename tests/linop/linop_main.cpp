@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linop_main TRANSPORT RANKS: the operators that communicate, on a transport that a launcher starts, on all
-// ranks and on all but the last.
+// linop_main TRANSPORT RANKS: the operators that communicate, on a transport that a launcher starts, for all
+// element types, on all ranks and on groups of some: of 6 also 4 and 2, 3 and 3, and each alone.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -11,6 +11,7 @@
 #include "shoal/linop/fft.h"
 #include "shoal/linop/fredholm.h"
 #include "shoal/linop/halo.h"
+#include "shoal/linop/local/derivatives.h"
 #include "shoal/linop/matrix_product.h"
 #include "shoal/linop/mdc.h"
 #include "shoal/linop/stacks.h"
@@ -37,7 +38,9 @@ void run_products(comm::Communicator& communicator) {
         product, [&](const std::vector<T>& x) { return times(full, x); },
         [&](const std::vector<T>& y) { return times(back, y); }, what);
   };
-  for (const std::vector<int>& grid : {std::vector<int>{ranks, 1}, std::vector<int>{1, ranks}}) {
+  std::vector<std::vector<int>> grids{{ranks, 1}, {1, ranks}};
+  if (ranks % 2 == 0) grids.push_back({ranks / 2, 2});
+  for (const std::vector<int>& grid : grids) {
     const auto a = DistributedArray<T>::from_full(communicator, Layout::blocks({n, k}, grid), full.elements);
     expect_product(matrix_product(a, m), "product in shared memory");
     expect_product(matrix_product(a, m, {.share = false, .panel = 2}), "product by messages");
@@ -72,7 +75,7 @@ void run_fourier(comm::Communicator& communicator) {
 }
 
 template <class T>
-void run_operators(comm::Communicator& communicator) {
+void run_derivatives(comm::Communicator& communicator) {
   const int ranks = communicator.size();
   const comm::Communicator self = alone(communicator);
   const Shape shape{9, 7, 11};
@@ -84,39 +87,101 @@ void run_operators(comm::Communicator& communicator) {
       const AnyOperator<T> a = first_derivative<T>(communicator, layout, axis, five);
       expect_same_bits(a, first_derivative<T>(self, whole, axis, five), "first derivative" + where);
       expect_adjoint(a, "first derivative" + where);
+      const SecondDerivative back{.kind = Difference::backward};
+      expect_same_bits(second_derivative<T>(communicator, layout, axis, back),
+                       second_derivative<T>(self, whole, axis, back), "second derivative" + where);
     }
     const Laplacian all{.axes = {0, 1, 2}, .edge = true};
     expect_same_bits(laplacian<T>(communicator, layout, all), laplacian<T>(self, whole, all),
                      "Laplacian" + where);
     expect_same_bits(gradient<T>(communicator, layout), gradient<T>(self, whole), "gradient" + where);
     expect_adjoint(gradient<T>(communicator, layout), "gradient" + where);
+    const AnyOperator<T> move = redistribution<T>(communicator, layout, Layout::split({7, 99}, ranks, 1));
+    expect_same_bits(move, identity<T>(self, whole), "redistribution" + where);
+    expect_adjoint(move, "redistribution" + where);
     if (layout.is_replicated()) continue;
     const Halo<T> h = halo<T>(communicator, layout, {2}, Boundary::periodic);
     expect_adjoint(h.extend, "halo" + where);
-    expect_adjoint(h.crop * h.extend, "crop and halo" + where);
+    expect_same_bits(h.crop * h.extend, identity<T>(self, whole), "crop and halo" + where);
   }
-  run_products<T>(communicator);
-  const Index rows = 3 + communicator.rank();
-  const AnyOperator<T> vertical =
-      vertical_stack<T>(communicator, {Dense<T>::numbered(rows, 6, communicator.rank())});
-  expect_adjoint(vertical, "vertical stack");
-  expect_adjoint(adjoint(vertical) * vertical, "normal equations");
+}
+
+// Stacks of blocks of 3 and more rows, against the matrices that they are.
+template <class T>
+void run_stacks(comm::Communicator& communicator) {
+  const auto block_of = [](int rank) { return Dense<T>::numbered(3 + rank % 2, 4, rank); };
+  Dense<T> column(0, 4);
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    const Dense<T> block = block_of(rank);
+    column.height += block.height;
+    column.elements.insert(column.elements.end(), block.elements.begin(), block.elements.end());
+  }
+  const Dense<T> mine = block_of(communicator.rank());
+  const AnyOperator<T> vertical = vertical_stack<T>(communicator, {mine});
+  expect_matrix(vertical, column, "vertical stack");
+  expect_matrix(horizontal_stack<T>(communicator, {mine.transpose()}), column.transpose(),
+                "horizontal stack");
+  expect_matrix(adjoint(vertical) * vertical, column.conjugate_transpose() * column, "normal equations");
   check_replicas(vertical.adjoint_of(random_array<T>(communicator, vertical.range(), 1)));
-  expect_adjoint(block_diagonal<T>(communicator, {Dense<T>::numbered(rows, 2, 1)}), "block diagonal");
+  expect_matrix(on_replicas<T>(communicator, block_of(0)), block_of(0), "on replicas");
+  expect_matrix(
+      stacked_vertical<T>({vertical, T(2) * vertical}),
+      [&] {
+        Dense<T> both = column;
+        both.height *= 2;
+        for (const T& element : column.elements) both.elements.push_back(T(2) * element);
+        return both;
+      }(),
+      "stacked vertical");
+  expect_adjoint(stacked_horizontal<T>({vertical, vertical}), "stacked horizontal");
+  expect_adjoint(stacked_block_diagonal<T>({vertical, adjoint(vertical)}), "stacked block diagonal");
+
+  const Layout layout = Layout::split({5, 6}, communicator.size());
+  const AnyLocalOperator<T> along = local::second_derivative<T>(layout.block(communicator.rank()).extent, 1);
+  expect_same_bits(reshaped(block_diagonal<T>(communicator, {along}), layout, layout),
+                   second_derivative<T>(alone(communicator), Layout::split({5, 6}, 1), 1),
+                   "block diagonal of derivatives");
+}
+
+// A stack whose widths differ is an error on every rank, which names the rank; all live on.
+void run_errors(comm::Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  const AnyLocalOperator<double> uneven = Dense<double>::numbered(2, communicator.rank() == 1 ? 7 : 5, 1);
+  expect_contains(error_of([&] { vertical_stack<double>(communicator, {uneven}); }),
+                  {"vertical stack", "5 on rank 0", "7 on rank 1"});
+  const auto nine = identity<double>(communicator, Layout::split({9}, communicator.size()));
+  const DistributedArray<double> seven(communicator, Layout::split({7}, communicator.size()));
+  expect_contains(error_of([&] { (void)nine(seven); }), {"9 split", "7 split"});
+}
+
+template <class T>
+void run_type(comm::Communicator& communicator) {
+  SCOPED_TRACE(fmt::format("{} ranks, {}", communicator.size(), to_string(dtype_of<T>)));
+  run_derivatives<T>(communicator);
+  run_stacks<T>(communicator);
+  run_products<T>(communicator);
+  run_fourier<T>(communicator);
+}
+
+void run_all(comm::Communicator& communicator) {
+  run_type<float>(communicator);
+  run_type<double>(communicator);
+  run_type<std::complex<float>>(communicator);
+  run_type<std::complex<double>>(communicator);
+  run_errors(communicator);
 }
 
 int run(comm::Communicator& world, int ranks) {
   if (world.size() != ranks)
     fail(ErrorCode::invalid_argument, fmt::format("{} ranks instead of {}", world.size(), ranks));
-  run_operators<double>(world);
-  run_operators<std::complex<float>>(world);
-  run_fourier<double>(world);
-  run_fourier<std::complex<float>>(world);
-  std::optional<comm::Communicator> part = world.split(world.rank() + 1 < ranks ? 0 : -1);
-  if (part) {
-    run_operators<double>(*part);
-    run_fourier<double>(*part);
+  run_all(world);
+  for (const int first : {4, 3}) {
+    if (first >= ranks) continue;
+    comm::Communicator part = *world.split(world.rank() < first ? 0 : 1);
+    run_all(part);
   }
+  comm::Communicator self = alone(world);
+  run_all(self);
   const int failures = world.all_reduce(testing::Test::HasFailure() ? 1 : 0, comm::Reduction::sum);
   if (world.rank() == 0) fmt::print("linop: {} ranks, {} of them with failures\n", ranks, failures);
   return failures == 0 ? 0 : 1;

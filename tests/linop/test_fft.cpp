@@ -157,6 +157,22 @@ TYPED_TEST(FftOperator, TilesWithRests) {
       {1, 2});
 }
 
+// Every factor that ColumnFft has a butterfly for, alone and together, along rows and columns, with and
+// without rows and columns that do not fill a panel; and the largest error that rounding makes.
+TYPED_TEST(FftOperator, EveryButterfly) {
+  on_ranks(
+      [](comm::Communicator& communicator) {
+        const int ranks = communicator.size();
+        for (const Index n : {2, 3, 4, 5, 8, 16, 24, 30, 60, 75, 80, 128, 135})
+          for (const Index others : {1, 8, 11}) {
+            expect_fft<TypeParam>(communicator, Layout::split({others, n}, ranks), {.axes = {1}}, "rows");
+            expect_fft<TypeParam>(communicator, Layout::split({n, others}, ranks, 1), {.axes = {0}},
+                                  "columns");
+          }
+      },
+      {1, 2});
+}
+
 // One axis as rows and columns, which the same transform on one rank is the measure of.
 TYPED_TEST(FftOperator, SplitLines) {
   using D = TypeParam;

@@ -91,6 +91,18 @@ TYPED_TEST(HaloOperator, SlabsAndBlocks) {
   });
 }
 
+// Rows of odd lengths, at all places within cache lines.
+TEST(HaloOperator, LargerThanTheCaches) {
+  on_ranks(
+      [](comm::Communicator& communicator) {
+        const Layout first = Layout::split({121, 97, 101}, 2), last = Layout::split({121, 97, 101}, 2, 2);
+        expect_halo<double>(communicator, first, {2}, {{2, 2, 2}, {2, 2, 2}}, Boundary::none);
+        expect_halo<double>(communicator, last, {1, 0, 3, 2, 0, 1}, {{1, 3, 0}, {0, 2, 1}}, Boundary::clamp);
+        expect_halo<double>(communicator, Layout::split({1200001}, 2), {3}, {{3}, {3}}, Boundary::none);
+      },
+      {2});
+}
+
 TEST(HaloOperator, ThreeDimensionalGrid) {
   on_ranks(
       [](comm::Communicator& communicator) {

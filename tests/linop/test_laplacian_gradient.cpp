@@ -32,6 +32,7 @@ std::vector<Matrix> gradient_matrices(const Gradient& options, const Shape& shap
   for (std::size_t axis = 0; axis < shape.size(); ++axis)
     matrices.push_back(
         first_matrix(shape[axis], {.kind = options.kind,
+                                   .order = options.order,
                                    .edge = options.edge,
                                    .sampling = options.sampling.empty() ? 1 : options.sampling[axis]}));
   return matrices;
@@ -95,6 +96,8 @@ TYPED_TEST(Fused, Gradient) {
   using T = TypeParam;
   const std::vector<Gradient> cases{{},
                                     {.sampling = {0.5, 0.75, 2}, .edge = true},
+                                    {.order = 5},
+                                    {.sampling = {1, 1, 2}, .order = 5, .edge = true},
                                     {.kind = Difference::forward},
                                     {.sampling = {1, 2, 3}, .kind = Difference::backward}};
   on_ranks(

@@ -64,13 +64,15 @@ def layer_of(relative):
 
 
 def transports(root):
-    """MPI, OpenSHMEM and NCCL are named in src/comm/<transport>/ only (and its tests, and those of this rule)."""
+    """MPI, OpenSHMEM and NCCL are named in src/comm/<transport>/ only (and its tests, and those of this rule), and
+    in the programs that Shoal is measured against."""
     named = re.compile(r"\b(P?MPIX?_[A-Z]\w+|p?shmemx?_[a-z]\w+|p?nccl[A-Z]\w+)\b")
     included = re.compile(r'#\s*include\s*[<"](mpi|mpp/|p?shmem|nccl)')
-    # Look alike: an environment variable that MPICH's launcher sets, and the file name of a module.
-    others = {"MPI_LOCALNRANKS", "shmem_openmpi"}
-    own = re.compile(r"(src|tests)/comm/(mpi|shmem|nccl)/|tests/lint/")
-    for path in files(root, "include", "src", "apps", "python", "tests", "tools", suffixes=CPP | {".py"}):
+    # Look alike: an environment variable that MPICH's launcher sets, and the names of modules.
+    others = {"MPI_LOCALNRANKS", "shmem_openmpi", "shmem_sandia"}
+    own = re.compile(r"(src|tests)/comm/(mpi|shmem|nccl)/|tests/lint/|benchmarks/rivals/")
+    for path in files(root, "include", "src", "apps", "python", "tests", "tools", "benchmarks",
+                      suffixes=CPP | {".py"}):
         relative = path.relative_to(root)
         if own.match(relative.as_posix()):
             continue
@@ -152,20 +154,32 @@ def documents(root):
                     yield f"{path.relative_to(root)}:{number}: nothing at {target}"
 
 
+def checklist(root):
+    """Tests that docs/checklist.md names, as ctest does (layer.Suite.Case), are there."""
+    page = root / "docs" / "checklist.md"
+    named = re.compile(r"`[a-z_.]+\.(?:\w+/)?([A-Z]\w+)(?:/\*)?\.([A-Z]\w+)(?:/\*)?`")
+    macro = re.compile(r"^(?:TYPED_)?TEST(?:_[FP])?\((\w+), (\w+)\)", re.M)
+    there = {found for path in files(root, "tests", suffixes={".cpp"}) for found in macro.findall(path.read_text())}
+    for number, line in lines(page):
+        for test in named.findall(line):
+            if test not in there:
+                yield f"{page.relative_to(root)}:{number}: there is no test {'.'.join(test)}"
+
+
 def format(root):
     """clang-format 14 (Debian 12) would change nothing; other versions have other opinions."""
     program = shutil.which("clang-format-14") or shutil.which("clang-format")
     version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout if program else ""
     if not re.search(r"version 14\.", version):
         raise CannotCheck(f"needs clang-format 14 (Debian package clang-format), found {version.strip() or 'none'}")
-    sources = list(files(root, "include", "src", "apps", "tests", suffixes=CPP))
+    sources = list(files(root, "include", "src", "apps", "tests", "benchmarks", suffixes=CPP))
     command = [program, "--dry-run", "--style=file", *sources]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root)
     for name in sorted(set(re.findall(r"^(.+?):\d+:\d+: warning", done.stderr, re.M))):
         yield f"{os.path.relpath(name, root)}: not formatted (clang-format -i mends it)"
 
 
-RULES = {rule.__name__: rule for rule in (transports, includes, links, licence, documents, format)}
+RULES = {rule.__name__: rule for rule in (transports, includes, links, licence, documents, checklist, format)}
 
 
 def main():

@@ -30,6 +30,7 @@ class Lint(unittest.TestCase):
     def test_transports(self):
         self.write("src/comm/mpi/transport.cpp", "#include <mpi.h>\nMPI_Init(nullptr, nullptr);\n")
         self.write("src/comm/shmem/transport.cpp", "#include <shmem.h>\n")
+        self.write("benchmarks/rivals/library.cpp", "#include <mpi.h>\n")
         self.write("src/comm/communicator.cpp", "// MPI is one of them; OMPI_COMM_WORLD_RANK; \"shmem_openmpi\"\n")
         self.assertEqual(self.found(lint.transports), [])
         self.write("src/infer/engine.cpp", "#include <vector>\nMPI_Init(nullptr, nullptr);\n// see shmem_put\n")
@@ -37,8 +38,9 @@ class Lint(unittest.TestCase):
         self.write("apps/shoal/main.cpp", '#include "mpi.h"\n')
         self.write("include/shoal/comm/a.h", "ncclSend(a, b);\n")
         self.write("tests/comm/test_a.cpp", "double t = PMPI_Wtime();\n")
+        self.write("benchmarks/bench_a.cpp", "double t = MPI_Wtime();\n")
         self.assertEqual(self.found(lint.transports), [
-            "apps/shoal/main.cpp:1", "include/shoal/comm/a.h:1", "src/comm/job.cpp:1",
+            "apps/shoal/main.cpp:1", "benchmarks/bench_a.cpp:1", "include/shoal/comm/a.h:1", "src/comm/job.cpp:1",
             "src/infer/engine.cpp:2", "src/infer/engine.cpp:3", "tests/comm/test_a.cpp:1"])
 
     def test_includes(self):
@@ -88,10 +90,17 @@ class Lint(unittest.TestCase):
         self.write("README.md", "[a](docs/a.md)\n[c](docs/c.md)\n")
         self.assertEqual(self.found(lint.documents), ["README.md:2"])
 
+    def test_checklist(self):
+        self.write("tests/array/test_a.cpp", "TEST(Norms, OfAll) {\nTYPED_TEST(CgOf, Solves) {\n")
+        self.write("docs/checklist.md", "| `array.Norms.OfAll`, `solver.CgOf/*.Solves` | `linop.mpi.6` |\n")
+        self.assertEqual(self.found(lint.checklist), [])
+        self.write("docs/checklist.md", "`array.Norms.OfAll`\n`solver.CgOf/*.Fails`, `array.io.Npy.Reads`\n")
+        self.assertEqual(self.found(lint.checklist), ["docs/checklist.md:2", "docs/checklist.md:2"])
+
     def test_format(self):
         style = Path(__file__).resolve().parents[2] / ".clang-format"
         shutil.copy(style, self.root)
-        for top in ("include", "src", "apps", "tests"):
+        for top in ("include", "src", "apps", "tests", "benchmarks"):
             self.write(f"{top}/good.cpp", "int a;\n")
         self.write("src/bad.cpp", "int  a ;\n")
         try:

@@ -9,6 +9,11 @@
 #include "shoal/solver/cgls.h"
 #include "shoal/solver/ista.h"
 #include "shoal/solver/lsqr.h"
+#include "shoal/solver/power_iteration.h"
+#include "shoal/solver/proximal/admm.h"
+#include "shoal/solver/proximal/functions.h"
+#include "shoal/solver/proximal/primal_dual.h"
+#include "shoal/solver/proximal/proximal_gradient.h"
 #include "solver/support.h"
 
 namespace {
@@ -41,6 +46,26 @@ std::vector<std::vector<T>> solutions(comm::Communicator& world) {
     all.push_back(result.x.to_full());
   }
   all.push_back(fista(a, b, {.epsilon = 0.3}).x.to_full());
+  all.push_back({power_iteration(normal).value});
+
+  const auto f = l2<T>({.op = a, .b = b});
+  const DistributedArray<T> zero(world, a.domain());
+  const auto sparse = proximal_gradient(f, l1<T>(0.3), zero, {.max_iterations = 5000});
+  EXPECT_EQ(sparse.stop, Stop::converged) << to_string(sparse.stop);
+  all.push_back(sparse.x.to_full());
+  const auto admm = admm_l2(l1<T>(0.3), a, b, linop::identity<T>(world, a.domain()), zero,
+                            {.max_iterations = 2000, .tau = 0.5, .tolerance = 1e-10});
+  expect_close(admm.x.to_full(), all.back(), "ADMM and proximal gradient", 1e-6);
+
+  // An image that is split: its total variation, with the gradient apart and within.
+  const auto gradient = linop::gradient<T>(world, Layout::split({6, 5}, world.size()));
+  const auto image = random_array<T>(world, gradient.domain(), 4);
+  const auto dual = primal_dual(l2<T>({.b = image}), l21<T>(0.4), gradient, image,
+                                {.max_iterations = 5000, .tolerance = 1e-12});
+  DistributedArray<T> smooth = image;
+  total_variation(gradient, {.sigma = 0.4, .tolerance = 1e-8, .iterations = 5000}).prox(image, 1, smooth);
+  expect_close(smooth.to_full(), dual.x.to_full(), "total variation", 1e-6);
+  all.push_back(smooth.to_full());
   return all;
 }
 

@@ -108,6 +108,44 @@ TEST(Cg, SolvesPoissonsEquation) {
   });
 }
 
+// Steps of x are put off to the next sweep, but whoever looks sees them done. Small, and so large that the
+// sweep does them piece by piece.
+TEST(Cg, XIsCurrentWheneverSomebodyLooks) {
+  for (const Index extent : {9, 98})
+    on_ranks(
+        [&](comm::Communicator& world) {
+          const Layout layout = Layout::split({extent, extent, extent}, world.size());
+          const auto a = linop::laplacian<double>(world, layout, {.axes = {0, 1, 2}});
+          const Shape shape{extent, extent, extent};
+          std::vector<double> solution(static_cast<std::size_t>(extent * extent * extent), 0.0);
+          for (Index i = 1; i < extent - 1; ++i)
+            for (Index j = 1; j < extent - 1; ++j)
+              for (Index k = 1; k < extent - 1; ++k)
+                solution[static_cast<std::size_t>((i * extent + j) * extent + k)] =
+                    static_cast<double>((i * 3 + j * 5 + k) % 8) - 3;
+          const auto b = a(array_of(world, layout, solution));
+          const auto expect_current = [&](const DistributedArray<double>& x, double residual_norm) {
+            const DistributedArray<double> residual = b - a(x);
+            EXPECT_NEAR(norm(residual), residual_norm, 1e-11 * norm(b));
+          };
+          auto solver = make_cg(a, {.max_iterations = 6, .tolerance = 0});
+          solver->setup(b);
+          for (int i = 0; solver->step(); ++i)
+            if (i % 2 == 0) expect_current(solver->result().x, solver->result().residual_norm);
+          expect_current(solver->finish().x, solver->result().residual_norm);
+          const auto watched =
+              cg(a, b, {.max_iterations = 6, .tolerance = 0, .callback = [&](const Iteration<double>& now) {
+                          expect_current(now.x, now.residual_norm);
+                          return Next::go_on;
+                        }});
+          const auto unwatched = cg(a, b, {.max_iterations = 6, .tolerance = 0});
+          expect_current(unwatched.x, unwatched.residual_norm);
+          EXPECT_EQ(watched.history, unwatched.history);
+          EXPECT_TRUE(std::ranges::equal(watched.x.local(), unwatched.x.local()));
+        },
+        {1, 2});
+}
+
 TEST(Cg, PipelinedReplacementKeepsTheResidualTrue) {
   // Condition 1e6: without replacement the recurrences drift.
   const Index n = 60;

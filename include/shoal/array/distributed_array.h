@@ -24,6 +24,12 @@
 
 namespace shoal::array {
 
+/// Groups of ranks within which reductions run.
+struct Mask {
+  std::vector<int> color_of_rank;
+  comm::Communicator group;  // this rank's
+};
+
 /// Selects the constructor that leaves the elements as they are found in memory.
 struct Uninitialised {};
 inline constexpr Uninitialised uninitialised{};
@@ -101,11 +107,13 @@ class DistributedArray : public Expression<DistributedArray<T>> {
   void set_mask(std::span<const int> color_of_rank);
   /// Where reductions run: the communicator, or the part of it that the mask gives.
   const comm::Communicator& reduction_communicator() const;
+  /// The color of each rank; empty without a mask.
+  std::span<const int> mask() const;
 
   /// Takes the mask of `other`, an array on the same communicator. Local.
   template <class U>
   void share_mask(const DistributedArray<U>& other) {
-    take_mask(other.masked_);
+    take_mask(other.mask_);
   }
 
  private:
@@ -115,12 +123,12 @@ class DistributedArray : public Expression<DistributedArray<T>> {
   DistributedArray(const comm::Communicator& communicator, const Layout& layout, std::shared_ptr<void> memory,
                    T* data);
   void make_members();
-  void take_mask(const std::shared_ptr<const comm::Communicator>& masked);
+  void take_mask(const std::shared_ptr<const Mask>& mask);
 
   comm::Communicator communicator_;
   Layout layout_;
-  std::shared_ptr<const comm::Communicator> masked_;  // null: no mask
-  std::shared_ptr<void> memory_;                      // null: a view
+  std::shared_ptr<const Mask> mask_;  // null: none
+  std::shared_ptr<void> memory_;      // null: a view
   T* data_ = nullptr;
   std::size_t local_size_ = 0;
   bool view_ = false;
@@ -175,8 +183,8 @@ class PendingDots {
     const DistributedArray<T>* x;
     const DistributedArray<T>* y;
   };
-  /// Starts sum of conj(x) y for each pair (at most 8; arrays of one communicator); they are read before it
-  /// returns.
+  /// Starts sum of conj(x) y for each pair (at most 8; arrays of one communicator, and the x that are split
+  /// of one mask, else it throws and names both); they are read before it returns.
   explicit PendingDots(std::span<const Pair> pairs);
   PendingDots(PendingDots&&) noexcept;
   ~PendingDots();

@@ -65,6 +65,8 @@ class GhostBlock {
   void exchange_adjoint(std::span<const T> extended, std::span<T> own);
   /// The inverse: own = own part of `extended`. Local.
   void crop(std::span<const T> extended, std::span<T> own) const;
+  /// The adjoint of the inverse: `extended` = own elements, and zeros around them. Local.
+  void surround(std::span<const T> own, std::span<T> extended) const;
 
  private:
   struct Plan;

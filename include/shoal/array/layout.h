@@ -56,6 +56,16 @@ class Layout {
   /// Several arrays as one. Members may be stacks. All over the same number of ranks.
   static Layout stack(std::vector<Layout> members);
 
+  Layout(const Layout&) = default;
+  Layout& operator=(const Layout&) = default;
+  /// What is moved from is a layout of nothing over no ranks, whose description says so.
+  Layout(Layout&& other) noexcept : data_(std::exchange(other.data_, nothing())) {}
+  Layout& operator=(Layout&& other) noexcept {
+    if (this != &other) data_ = std::exchange(other.data_, nothing());
+    return *this;
+  }
+  ~Layout() = default;
+
   int ranks() const;
   /// Number of elements of the global array; of a stack, the sum of its members'.
   Index size() const;
@@ -94,6 +104,7 @@ class Layout {
 
  private:
   struct Data;
+  static const std::shared_ptr<const Data>& nothing() noexcept;
   static bool same(const Layout& a, const Layout& b);
   static Layout from_parts(Shape shape, std::vector<std::vector<Index>> extents,
                            std::optional<int> split_axis);

@@ -59,10 +59,11 @@ template <class T>
 AnyOperator<T> laplacian(const comm::Communicator& communicator, const Layout& layout,
                          const Laplacian& options = {});
 
-/// The first derivatives (centered: of three points) along all axes, as the members of a stack.
+/// The first derivatives along all axes, as the members of a stack.
 struct Gradient {
   std::vector<double> sampling{};  // one for each axis; none: ones
   Difference kind = Difference::centered;
+  int order = 3;  // points of the centered ones: 3 or 5
   bool edge = false;
 };
 template <class T>

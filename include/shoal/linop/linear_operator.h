@@ -8,7 +8,9 @@
 
 #include <complex>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -42,6 +44,19 @@ concept LinearOperator = requires(const Op& op, const DistributedArray<typename 
   op.apply_adjoint(y_in, x_out);
 };
 
+/// What is done to elements on the way of an application, while the caches hold them, so that they need not
+/// pass through memory once more. Elements are counted within local(). Each element is told once; in which
+/// pieces depends on layouts and ranks alone. An empty function does nothing. An operator that has
+/// apply(x, y, way), apply_adjoint(y, x, way) or both calls these functions piece by piece; around any other
+/// they are called for all elements at once.
+template <class Out>
+struct OnTheWay {
+  /// Before the input's elements are read; may set them (they are the caller's own array).
+  std::function<void(std::size_t first, std::size_t count)> in{};
+  /// When the output's elements are computed: `elements` are they, wherever they are now; may change them.
+  std::function<void(std::size_t first, std::size_t count, Out* elements)> out{};
+};
+
 /// Any operator, behind one type. Copies are cheap and share the operator. The checks are here, once, so that
 /// operators need none: layouts are compared (both are named), memory that is shared between input and output
 /// throws.
@@ -64,6 +79,9 @@ class AnyOperator {
   void apply(const DistributedArray<D>& x, DistributedArray<R>& y) const;
   /// x = A^H y
   void apply_adjoint(const DistributedArray<R>& y, DistributedArray<D>& x) const;
+  /// The same with something done on the way.
+  void apply(const DistributedArray<D>& x, DistributedArray<R>& y, const OnTheWay<R>& way) const;
+  void apply_adjoint(const DistributedArray<R>& y, DistributedArray<D>& x, const OnTheWay<D>& way) const;
   /// The same into a new array.
   DistributedArray<R> operator()(const DistributedArray<D>& x) const;
   DistributedArray<D> adjoint_of(const DistributedArray<R>& y) const;
@@ -76,6 +94,10 @@ class AnyOperator {
     virtual const Layout& range() const = 0;
     virtual void apply(const DistributedArray<D>& x, DistributedArray<R>& y) const = 0;
     virtual void apply_adjoint(const DistributedArray<R>& y, DistributedArray<D>& x) const = 0;
+    virtual void apply(const DistributedArray<D>& x, DistributedArray<R>& y,
+                       const OnTheWay<R>& way) const = 0;
+    virtual void apply_adjoint(const DistributedArray<R>& y, DistributedArray<D>& x,
+                               const OnTheWay<D>& way) const = 0;
   };
   template <class Op>
   struct Model final : Interface {
@@ -86,6 +108,26 @@ class AnyOperator {
     void apply(const DistributedArray<D>& x, DistributedArray<R>& y) const override { op.apply(x, y); }
     void apply_adjoint(const DistributedArray<R>& y, DistributedArray<D>& x) const override {
       op.apply_adjoint(y, x);
+    }
+    void apply(const DistributedArray<D>& x, DistributedArray<R>& y, const OnTheWay<R>& way) const override {
+      if constexpr (requires { op.apply(x, y, way); })
+        op.apply(x, y, way);
+      else
+        around(x, y, way, [&] { op.apply(x, y); });
+    }
+    void apply_adjoint(const DistributedArray<R>& y, DistributedArray<D>& x,
+                       const OnTheWay<D>& way) const override {
+      if constexpr (requires { op.apply_adjoint(y, x, way); })
+        op.apply_adjoint(y, x, way);
+      else
+        around(y, x, way, [&] { op.apply_adjoint(y, x); });
+    }
+    template <class In, class Out, class Work>
+    static void around(const DistributedArray<In>& in, DistributedArray<Out>& out, const OnTheWay<Out>& way,
+                       const Work& work) {
+      if (way.in) way.in(0, in.local().size());
+      work();
+      if (way.out) way.out(0, out.local().size(), out.local().data());
     }
     Op op;
   };
@@ -126,6 +168,13 @@ AnyOperator<T> identity(const comm::Communicator& communicator, const Layout& la
 /// such as a 3-D array split along its first axis instead of its elements in a row. Moves nothing.
 template <class D, class R>
 AnyOperator<D, R> reshaped(const AnyOperator<D, R>& a, const Layout& domain, const Layout& range);
+
+/// y is x in layout `to`, in global C order: between any two layouts of as many elements, by one all_to_all
+/// (none from replicas). Its adjoint moves back. For arrays that lie otherwise than an operator wants them:
+///   redistribution<double>(c, a.range(), data) * a * redistribution<double>(c, model, a.domain())
+/// Memory is kept where the shapes are equal, else allocated each time.
+template <class T>
+AnyOperator<T> redistribution(const comm::Communicator& communicator, const Layout& from, const Layout& to);
 
 /// What dot_test() finds; `passed` is the same on every rank.
 struct DotTest {

@@ -18,7 +18,8 @@ namespace shoal::solver {
 /// Cost of an iteration: applications of A, reductions (each one all_reduce), and vectors that are read or
 /// written besides A, of which each is local_size * sizeof(T) bytes.
 enum class Variant : std::uint8_t {
-  standard,   // A once, 2 reductions, 11 vectors
+  standard,   // A once, 2 reductions, 10 vectors; with a stencil, which does on its way what it can, 9 with
+              // A's
   pipelined,  // A once, 1 reduction while A is applied, 13 vectors; four more A every replace_every
 };
 

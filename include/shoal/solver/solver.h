@@ -38,8 +38,12 @@ class Solver {
   void setup(const DistributedArray<T>& b, const DistributedArray<T>& x0);
   /// One iteration; false when the method has stopped (it may have before the first).
   bool step();
-  /// How far it has come; x is the current one.
-  const Result<T>& result() const { return result_; }
+  /// How far it has come; x is the current one. Local. (Not const: what an iteration has put off to the next
+  /// one, to save a pass through memory, is done now.)
+  const Result<T>& result() {
+    settle();
+    return result_;
+  }
   /// The same, after the last step: ends the line of progress.
   const Result<T>& finish() &;
   Result<T> finish() &&;
@@ -56,6 +60,8 @@ class Solver {
   virtual void start(const DistributedArray<T>& b, const DistributedArray<T>* x0) = 0;
   // Ends with monitor_->end(), or a stop of another kind.
   virtual void iterate() = 0;
+  // Brings result_.x up to date. Local.
+  virtual void settle() {}
 
   void setup_from(const DistributedArray<T>& b, const DistributedArray<T>* x0);
 };

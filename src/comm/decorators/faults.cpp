@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "shoal/base/error.h"
+#include "shoal/base/random_bits.h"
 
 namespace shoal::comm {
 namespace {
@@ -25,14 +26,6 @@ constexpr std::array<std::pair<std::string_view, FaultAction>, 6> actions = {{
     {"delay", FaultAction::delay},
     {"lose", FaultAction::lose},
 }};
-
-// Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014): SplitMix64's mixing.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 bool can_be_lost(Call call) {
   return call == Call::put || call == call_of(Pattern::send) || call == call_of(Pattern::exchange);
@@ -141,7 +134,7 @@ bool Fault::strikes(Rank on, std::uint64_t number) const {
   if (rank && *rank != on) return false;
   if (number < after || (every == 0 ? number != after : (number - after) % every != 0)) return false;
   if (chance >= 1.0) return true;
-  const std::uint64_t drawn = mix(mix(mix(seed) ^ static_cast<std::uint64_t>(on)) ^ number);
+  const std::uint64_t drawn = next_bits(next_bits(next_bits(seed) ^ static_cast<std::uint64_t>(on)) ^ number);
   return std::ldexp(static_cast<double>(drawn >> 11), -53) < chance;
 }
 

@@ -182,8 +182,8 @@ void Traced::prepare() {
   std::array<std::int64_t, 2> start = {now_ns(), trouble.empty() ? 1 : 0};
   const Buffer buffer{start.data(), 2, DType::int64};
   inner().submit(everybody, {.pattern = Pattern::broadcast, .send = buffer, .recv = buffer});
-  if (start[1] == 0)
-    throw AgreedError(ErrorCode::io, trouble.empty() ? "rank 0 cannot write the trace" : trouble);
+  if (!trouble.empty()) throw AgreedError(ErrorCode::io, trouble);
+  if (start[1] == 0) throw AgreedError(ErrorCode::aborted, "rank 0 cannot write the trace");
   shift_ns_ = measure_clock(everybody) - start[0];
   Forwarding::close(everybody);
 }

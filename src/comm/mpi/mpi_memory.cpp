@@ -13,14 +13,34 @@
 #include "shoal/base/error.h"
 
 namespace shoal::comm::mpi {
+namespace {
+
+// Messages of up to this many bytes leave at once (mpi_messenger.cpp), and the receiver copies one into place
+// while the next arrives.
+constexpr std::size_t put_piece_bytes = std::size_t{60} << 10;
+
+// each(begin, length) for the pieces of a put, which differ by a byte at most; one of an empty put.
+template <class Each>
+void for_put_pieces(std::size_t bytes, Each&& each) {
+  const std::size_t most = std::min(put_piece_bytes, largest_piece());
+  const std::size_t pieces = std::max<std::size_t>((bytes + most - 1) / most, 1);
+  const std::size_t quotient = bytes / pieces, remainder = bytes % pieces;
+  for (std::size_t i = 0, begin = 0; i < pieces; ++i) {
+    const std::size_t length = quotient + (i < remainder ? 1 : 0);
+    each(begin, length);
+    begin += length;
+  }
+}
+
+}  // namespace
 
 void RemoteAccess::send(Rank world_rank, const Request& request, const void* data) {
   Sending& sending = sending_.emplace_back();
   const std::size_t payload = request.kind == Request::Kind::get ? 0 : request.bytes;
-  sending.message.resize(sizeof request + payload);
-  std::memcpy(sending.message.data(), &request, sizeof request);
-  if (payload > 0) std::memcpy(sending.message.data() + sizeof request, data, payload);
-  call(MPI_Isend(sending.message.data(), static_cast<int>(sending.message.size()), MPI_BYTE, world_rank, 0,
+  sending.message = std::make_unique_for_overwrite<std::byte[]>(sizeof request + payload);
+  std::memcpy(sending.message.get(), &request, sizeof request);
+  if (payload > 0) std::memcpy(sending.message.get() + sizeof request, data, payload);
+  call(MPI_Isend(sending.message.get(), static_cast<int>(sizeof request + payload), MPI_BYTE, world_rank, 0,
                  communicator_, &sending.request),
        "MPI_Isend", rank_);
 }
@@ -172,7 +192,7 @@ std::byte* MpiMemory::direct(Rank peer) {
 
 void MpiMemory::put(Rank peer, std::size_t offset, const void* source, std::size_t bytes) {
   if (std::byte* memory = direct(peer)) return store_put(memory, offset, source, bytes);
-  for_pieces(bytes, [&](std::size_t begin, std::size_t length) {
+  for_put_pieces(bytes, [&](std::size_t begin, std::size_t length) {
     remote_.send(world_rank_[static_cast<std::size_t>(peer)],
                  {.memory = number_, .offset = offset + begin, .bytes = length},
                  static_cast<const std::byte*>(source) + begin);
@@ -186,7 +206,7 @@ void MpiMemory::put_signal(Rank peer, std::size_t offset, const void* source, st
     return store_signal(memory, signal_offset, value);
   }
   // The last piece carries the signal; messages of a pair keep their order.
-  for_pieces(bytes, [&](std::size_t begin, std::size_t length) {
+  for_put_pieces(bytes, [&](std::size_t begin, std::size_t length) {
     remote_.send(world_rank_[static_cast<std::size_t>(peer)],
                  {.has_signal = begin + length == bytes,
                   .memory = number_,

@@ -47,7 +47,7 @@ class RemoteAccess {
 
  private:
   struct Sending {
-    std::vector<std::byte> message;
+    std::unique_ptr<std::byte[]> message;
     MPI_Request request = MPI_REQUEST_NULL;
   };
   void serve(Rank source, const std::byte* message, std::size_t size);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -50,32 +51,60 @@ void for_messages(std::size_t bytes, bool cut, Each&& each) {
   return devices != std::filesystem::directory_iterator();
 }
 
+// A few items without memory of the heap, or many.
+template <class T>
+class Items {
+ public:
+  explicit Items(std::size_t count) : count_(count), many_(count > few_.size() ? count : 0) {}
+  std::size_t size() const { return count_; }
+  T* data() { return many_.empty() ? few_.data() : many_.data(); }
+  const T* data() const { return many_.empty() ? few_.data() : many_.data(); }
+  T& operator[](std::size_t i) { return data()[i]; }
+  const T& operator[](std::size_t i) const { return data()[i]; }
+
+ private:
+  std::array<T, 4> few_{};
+  std::size_t count_;
+  std::vector<T> many_;
+};
+
+template <class Part>
+std::size_t count_messages(std::span<const Part> parts, bool cut) {
+  std::size_t count = 0;
+  for (const Part& part : parts) for_messages(part.bytes, cut, [&](std::size_t, std::size_t) { ++count; });
+  return count;
+}
+
 // The requests of one exchange.
 class MpiExchange final : public Exchange {
  public:
   MpiExchange(const World& world, const Group& group, MPI_Comm communicator, int tag, bool cut,
               std::span<const OutgoingPart> sends, std::span<const IncomingPart> receives)
-      : world_(world) {
-    requests_.reserve(sends.size() + receives.size());
-    messages_.reserve(sends.size() + receives.size());
+      : world_(world),
+        receives_(count_messages(receives, cut)),
+        messages_(receives_ + count_messages(sends, cut)),
+        requests_(messages_.size()),
+        statuses_(messages_.size()) {
+    std::size_t at = receives_;
     const auto next = [&](Rank peer, std::size_t length) {
-      messages_.push_back({group.world_rank[static_cast<std::size_t>(peer)], length});
-      return &requests_.emplace_back();
+      messages_[at] = {group.world_rank[static_cast<std::size_t>(peer)], length};
+      requests_[at] = MPI_REQUEST_NULL;
+      return &requests_[at++];
     };
-    for (const IncomingPart& part : receives)
-      for_messages(part.bytes, cut, [&](std::size_t begin, std::size_t length) {
-        call(MPI_Irecv(static_cast<std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
-                       part.peer, tag, communicator, next(part.peer, length)),
-             "MPI_Irecv", world_.rank);
-      });
-    receives_ = messages_.size();
+    // What is sent is on its way while the receives are posted.
     for (const OutgoingPart& part : sends)
       for_messages(part.bytes, cut, [&](std::size_t begin, std::size_t length) {
         call(MPI_Isend(static_cast<const std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
                        part.peer, tag, communicator, next(part.peer, length)),
              "MPI_Isend", world_.rank);
       });
-    statuses_.resize(requests_.size());
+    at = 0;
+    for (const IncomingPart& part : receives)
+      for_messages(part.bytes, cut, [&](std::size_t begin, std::size_t length) {
+        call(MPI_Irecv(static_cast<std::byte*>(part.data) + begin, static_cast<int>(length), MPI_BYTE,
+                       part.peer, tag, communicator, next(part.peer, length)),
+             "MPI_Irecv", world_.rank);
+      });
   }
 
   // Given up, since the job is ending: MPI must not write to buffers that are no longer ours.
@@ -84,10 +113,10 @@ class MpiExchange final : public Exchange {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return;
-    for (MPI_Request& request : requests_) {
-      if (request == MPI_REQUEST_NULL) continue;
-      MPI_Cancel(&request);
-      MPI_Request_free(&request);
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i] == MPI_REQUEST_NULL) continue;
+      MPI_Cancel(&requests_[i]);
+      MPI_Request_free(&requests_[i]);
     }
   }
   MpiExchange(const MpiExchange&) = delete;
@@ -104,6 +133,8 @@ class MpiExchange final : public Exchange {
     check_lengths();
     return true;
   }
+
+  bool polls_library() const override { return true; }
 
   std::vector<Rank> waiting_for() const override {
     std::vector<Rank> ranks;
@@ -145,15 +176,15 @@ class MpiExchange final : public Exchange {
                      statuses_[i].MPI_SOURCE, sent));
   }
 
-  const World& world_;
   struct Message {
     Rank peer;  // in the world
     std::size_t bytes;
   };
-  std::vector<Message> messages_;  // of each request; receives first
-  std::size_t receives_ = 0;
-  std::vector<MPI_Request> requests_;
-  std::vector<MPI_Status> statuses_;
+  const World& world_;
+  std::size_t receives_;
+  Items<Message> messages_;  // of each request; receives first
+  Items<MPI_Request> requests_;
+  Items<MPI_Status> statuses_;
   bool done_ = false;
 };
 

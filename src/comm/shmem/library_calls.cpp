@@ -47,9 +47,9 @@ class ShmemCalls final : public LibraryCalls {
  public:
   ShmemCalls(Communicator& world, std::size_t operand_bytes)
       : layout_(world.size(), operand_bytes), size_(world.size()), memory_(world.allocate(layout_.bytes())) {
-    static_assert(SHMEM_SYNC_VALUE == -1);
-    std::fill_n(at(layout_.sync_at(0)), static_cast<std::size_t>(layout_.syncs) * layout_.sync,
-                std::byte{0xff});
+    std::fill_n(reinterpret_cast<long*>(at(layout_.sync_at(0))),
+                static_cast<std::size_t>(layout_.syncs) * layout_.sync / sizeof(long),
+                static_cast<long>(SHMEM_SYNC_VALUE));
     world.barrier();
   }
 

@@ -35,7 +35,14 @@ struct Arena {
   std::byte* base = nullptr;
   SymmetricHeap heap{0};
   std::vector<std::byte*> direct;  // of each PE, or null
-  void (*progress_library)() = nullptr;
+  void (*open_mpi_progress)() = nullptr;
+
+  // Lets the library move on what comes and goes. The standard's way is to test a word (that never has this
+  // value); in Open MPI a test moves nothing.
+  void progress() const {
+    if (open_mpi_progress) return open_mpi_progress();
+    shmem_ulong_test(reinterpret_cast<unsigned long*>(base), SHMEM_CMP_EQ, ~0ul);
+  }
 };
 
 class ShmemMemory final : public SymmetricMemory {
@@ -62,7 +69,7 @@ class ShmemMemory final : public SymmetricMemory {
     put_and_set(peer, offset, source, bytes, signal_offset, value);
     // What the library has only queued so far would stay here until this PE's next call, and that may
     // come after much computing.
-    for (int i = 0; arena_.progress_library && i < 16; ++i) arena_.progress_library();
+    for (int i = 0; i < 16; ++i) arena_.progress();
   }
   void get(Rank peer, std::size_t offset, void* destination, std::size_t bytes) override {
     if (bytes == 0) return;
@@ -75,23 +82,24 @@ class ShmemMemory final : public SymmetricMemory {
   void flush() override { shmem_quiet(); }
 
  private:
+  // The signal covers earlier puts as well, hence a fence before it.
+  void put_and_set(Rank peer, std::size_t offset, const void* source, std::size_t bytes,
+                   std::size_t signal_offset, std::uint64_t value) {
 #if SHOAL_HAVE_PUTMEM_SIGNAL
-  void put_and_set(Rank peer, std::size_t offset, const void* source, std::size_t bytes,
-                   std::size_t signal_offset, std::uint64_t value) {
-    shmem_fence();  // the signal covers earlier puts as well
-    shmem_putmem_signal(local() + offset, source, bytes,
-                        reinterpret_cast<std::uint64_t*>(local() + signal_offset), value, SHMEM_SIGNAL_SET,
-                        pe(peer));
-  }
+    if (bytes > 0) {
+      shmem_fence();
+      shmem_putmem_signal(local() + offset, source, bytes,
+                          reinterpret_cast<std::uint64_t*>(local() + signal_offset), value, SHMEM_SIGNAL_SET,
+                          pe(peer));
+      return;
+    }
 #else
-  void put_and_set(Rank peer, std::size_t offset, const void* source, std::size_t bytes,
-                   std::size_t signal_offset, std::uint64_t value) {
     put(peer, offset, source, bytes);
+#endif
     shmem_fence();
     static_assert(sizeof(unsigned long) == sizeof(std::uint64_t));
     shmem_ulong_atomic_set(reinterpret_cast<unsigned long*>(local() + signal_offset), value, pe(peer));
   }
-#endif
 
   int pe(Rank peer) const { return world_rank_[static_cast<std::size_t>(peer)]; }
   Arena& arena_;
@@ -109,10 +117,26 @@ std::string library_version() {
   return fmt::format("{}, OpenSHMEM {}.{}", vendor, major, minor);
 }
 
-// Symbols of Open MPI that the standard has no call for; null with other libraries.
+// Symbols of a library that the standard has no call for; null with other libraries.
 template <class T>
 T* library_symbol(const char* name) {
   return reinterpret_cast<T*>(dlsym(RTLD_DEFAULT, name));
+}
+
+enum class LibraryState : std::uint8_t { not_started, running, ended };
+
+LibraryState library_state() {
+  int ended = 0;
+  const int* started = library_symbol<int>("oshmem_shmem_initialized");
+  if (started) {
+    // Open MPI's OpenSHMEM ends MPI with itself.
+    if (auto* mpi_finalized = library_symbol<int(int*)>("MPI_Finalized")) mpi_finalized(&ended);
+  } else {
+    started = library_symbol<int>("shmem_internal_initialized");  // Sandia's
+    if (const int* finalized = library_symbol<int>("shmem_internal_finalized")) ended = *finalized;
+  }
+  if (ended) return LibraryState::ended;
+  return started && *started ? LibraryState::running : LibraryState::not_started;
 }
 
 // What must be in the environment before the library starts. A user's own settings stay.
@@ -132,20 +156,17 @@ class ShmemTransport final : public MessageTransport {
       return options.symmetric_bytes + Mailbox::footprint(size) + host_memory_bytes() +
              WaitBoard::footprint(size) + 65536;
     };
-    // (Open MPI's OpenSHMEM ends MPI with itself.)
-    int finalized = 0;
-    if (auto* mpi_finalized = library_symbol<int(int*)>("MPI_Finalized")) mpi_finalized(&finalized);
-    if (finalized)
+    const LibraryState state = library_state();
+    if (state == LibraryState::ended)
       throw AgreedError(ErrorCode::unsupported,
                         "OpenSHMEM has ended in this process and cannot start again: use one comm::run, or "
                         "call shmem_init before the first and shmem_finalize after the last");
-    const int* initialized = library_symbol<int>("oshmem_shmem_initialized");
-    owns_shmem_ = !initialized || *initialized == 0;
+    owns_shmem_ = state == LibraryState::not_started;
     if (owns_shmem_) start_library(arena_bytes(read_launch_environment().size) + heap_overhead);
     world_.rank = shmem_my_pe();
     world_.size = shmem_n_pes();
     make_arena(arena_bytes(world_.size));
-    arena_.progress_library = library_symbol<void()>("opal_progress");
+    arena_.open_mpi_progress = library_symbol<void()>("opal_progress");
     share_host_memory();
   }
 
@@ -187,9 +208,9 @@ class ShmemTransport final : public MessageTransport {
     return *mailbox_;
   }
   // Between hosts nothing moves by itself over TCP: a PE sees incoming puts only within library calls,
-  // and none of the standard's polls makes progress.
+  // and it makes none while it looks at its memory.
   void poll() override {
-    if (several_hosts_ && arena_.progress_library) arena_.progress_library();
+    if (several_hosts_) arena_.progress();
     if (mailbox_) mailbox_->advance();
   }
 
@@ -346,7 +367,9 @@ std::unique_ptr<Transport> create(const JobOptions& options) {
 std::vector<std::unique_ptr<LibraryCalls>> baselines(Communicator& world, std::size_t operand_bytes) {
   std::vector<std::unique_ptr<LibraryCalls>> all;
   all.push_back(make_library_calls(world, operand_bytes));
+#if SHOAL_SHMEM_HAS_MPI
   if (auto calls = mpi::make_library_calls()) all.push_back(std::move(calls));
+#endif
   return all;
 }
 

@@ -81,6 +81,13 @@ SHOAL_CLONES void shrink_factors(double t, double* squares, std::size_t n) {
   }
 }
 
+SHOAL_CLONES void limit_factors(double t, double* squares, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const double m = std::sqrt(squares[i]);
+    squares[i] = m > t ? t / m : (m <= t ? 1 : m);  // (NaN stays)
+  }
+}
+
 #define SHOAL_BOX_KERNELS(R)                                                     \
   SHOAL_CLONES bool all_between(R lower, R upper, const R* x, std::size_t n) {   \
     return all_between_body(lower, upper, x, n);                                 \

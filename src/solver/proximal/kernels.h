@@ -22,6 +22,8 @@ SHOAL_PROXIMAL_KERNELS(std::complex<double>)
 double sum_roots(const double* squares, std::size_t n);
 /// Squares s become max(0, 1 - t / sqrt(s)).
 void shrink_factors(double t, double* squares, std::size_t n);
+/// Squares s become min(1, t / sqrt(s)).
+void limit_factors(double t, double* squares, std::size_t n);
 
 bool all_between(float lower, float upper, const float* x, std::size_t n);
 bool all_between(double lower, double upper, const double* x, std::size_t n);

@@ -33,12 +33,14 @@ class Nuclear {
   using value_type = T;
   using Array = DistributedArray<T>;
 
-  // Eigen sees blocks as transposed, which have the same singular values.
+  // Eigen sees blocks as transposed, which have the same singular values, and made square with zeros: its
+  // code for other shapes takes half a minute to compile.
   Nuclear(Index rows, Index cols, double sigma)
       : rows_(rows),
         cols_(cols),
         sigma_(sigma),
-        svd_(cols, rows, Eigen::ComputeThinU | Eigen::ComputeThinV) {}
+        square_(Matrix::Zero(std::max(rows, cols), std::max(rows, cols))),
+        svd_(square_.rows(), square_.cols(), Eigen::ComputeFullU | Eigen::ComputeFullV) {}
 
   LocalSum local_value(const Array& x) const {
     check(x.layout());
@@ -63,7 +65,8 @@ class Nuclear {
       block.setZero();
       const auto& values = svd_.singularValues();
       for (Eigen::Index k = 0; k < values.size() && values(k) > t; ++k)
-        block.noalias() += (values(k) - t) * (svd_.matrixU().col(k) * svd_.matrixV().col(k).adjoint());
+        block.noalias() += (values(k) - t) *
+                           (svd_.matrixU().col(k).head(cols_) * svd_.matrixV().col(k).head(rows_).adjoint());
     }
   }
 
@@ -83,13 +86,15 @@ class Nuclear {
   bool decompose(const T* block) const {
     const Eigen::Map<const Matrix> matrix(block, cols_, rows_);
     if (!matrix.allFinite()) return false;
-    svd_.compute(matrix);
+    square_.topLeftCorner(cols_, rows_) = matrix;
+    svd_.compute(square_);
     return true;
   }
 
   Index rows_, cols_;
   double sigma_;
-  mutable Eigen::JacobiSVD<Matrix> svd_;
+  mutable Matrix square_;
+  mutable Eigen::JacobiSVD<Matrix, Eigen::NoQRPreconditioner> svd_;
   mutable std::optional<Layout> checked_;
 };
 

@@ -8,8 +8,7 @@
 
 #include "shoal/base/error.h"
 #include "shoal/solver/proximal/functions.h"
-#include "solver/proximal/kernels.h"
-#include "solver/proximal/space_of.h"
+#include "solver/proximal/lengths.h"
 #include "solver/run.h"
 #include "solver/threshold.h"
 
@@ -65,46 +64,15 @@ struct MixedNorm {
   double sigma;
   mutable SpaceOf<T> space_of_member{};
 
-  static constexpr std::size_t piece = 512;
-
-  static void check(const Array& x) {
-    const Layout& layout = x.layout();
-    if (!layout.is_stack() || layout.members().empty())
-      fail(ErrorCode::invalid_argument,
-           fmt::format("l21: {} is not a stack; give the members to be taken together", layout.describe()));
-    for (const Layout& member : layout.members())
-      require_equal(layout.member(0), member, "the members of a stack given to l21");
-  }
-  // sums[i] = sum over members of the square of element first + i.
-  static void add_squares(const Array& x, std::size_t first, std::size_t n, double* sums) {
-    std::fill_n(sums, n, 0.0);
-    for (int k = 0; k < static_cast<int>(x.layout().members().size()); ++k)
-      kernels::add_squares(x.member(k).local().data() + first, sums, n);
-  }
   LocalSum local_value(const Array& x) const {
-    check(x);
-    const Array& leading = x.member(0);
-    return sigma * sum_elements(space_of_member(leading), leading, [&](const T* from, std::size_t length) {
-             double total = 0, sums[piece];
-             for (std::size_t i = 0; i < length; i += piece) {
-               const std::size_t n = std::min(piece, length - i);
-               add_squares(x, static_cast<std::size_t>(from - leading.local().data()) + i, n, sums);
-               total += kernels::sum_roots(sums, n);
-             }
-             return total;
-           });
+    lengths::check(x.layout(), "l21");
+    return sigma * lengths::sum(space_of_member, x);
   }
   void prox(const Array& x, double tau, Array& out) const {
-    check(x);
-    const std::size_t length = x.member(0).local().size();
-    double factors[piece];
-    for (std::size_t i = 0; i < length; i += piece) {
-      const std::size_t n = std::min(piece, length - i);
-      add_squares(x, i, n, factors);
-      kernels::shrink_factors(tau * sigma, factors, n);
-      for (int k = 0; k < static_cast<int>(x.layout().members().size()); ++k)
-        kernels::multiply(factors, x.member(k).local().data() + i, out.member(k).local().data() + i, n);
-    }
+    lengths::check(x.layout(), "l21");
+    const double t = tau * sigma;
+    lengths::scale(
+        x, [t](double* squares, std::size_t n) { kernels::shrink_factors(t, squares, n); }, out);
   }
 };
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_poststack [TRANSPORT [RANKS [NY [FILE]]]]: post-stack seismic inversion, whole.
+// Post-stack seismic inversion, whole, in four ways.
 //
-// The impedance model in FILE (an .npz with "model", depth by distance; default: the test data's) is thinned
-// to every third trace, repeated NY times across, and modelled to data, which is then inverted from a
-// smoothed start in four ways. Prints seconds, the data misfit and the model error of each. Fails where a
-// stage does not come nearer to the data than its start. The steps are those of pylops-mpi's tutorial on this
-// subject.
+// The impedance model in SHOAL_POSTSTACK_MODEL (an .npz with "model", depth by distance; default: the test
+// data's) is thinned to every third trace, repeated 8 times across (SHOAL_POSTSTACK_NY), and modelled to
+// data, which is then inverted from a smoothed start. Reports, beside the time, the data misfit and the model
+// error. Fails where a stage does not come nearer to the data than its start. The steps are those of
+// pylops-mpi's tutorial on this subject.
 //
 // The stages with a Laplacian are far from converged after 100 steps, and ill-conditioned: rounding grows
 // from the 40th step on and moves their figures in the fifth digit, also between numbers of ranks.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -19,10 +17,11 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "measure.h"
 #include "shoal/array/io.h"
 #include "shoal/base/error.h"
-#include "shoal/comm/job.h"
-#include "shoal/comm/transport.h"
 #include "shoal/linop/derivatives.h"
 #include "shoal/linop/local/poststack.h"
 #include "shoal/linop/stacks.h"
@@ -127,39 +126,41 @@ struct Problem {
   }
 };
 
-void stage(comm::Communicator& world, const Problem& problem, const std::string& name,
+// One run: a stage takes seconds.
+void stage(bench::Bench& bench, const Problem& problem, const std::string& name,
            const std::function<Array()>& invert) {
+  if (!bench.wanted(name)) return;
+  comm::Communicator& world = bench.communicator;
   world.barrier();
   const auto begin = std::chrono::steady_clock::now();
   const Array x = invert();
-  const double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const double seconds = world.all_reduce(mine, comm::Reduction::max);
+  const double mine =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  const double ms = world.all_reduce(mine, comm::Reduction::max);
   const double misfit = problem.misfit(x), error = problem.error(x);
-  if (world.rank() == 0) {
-    fmt::print("{:26} {:7.2f} s  data misfit {:.6e}  model error {:.6e}\n", name, seconds, misfit, error);
-    std::fflush(stdout);
-  }
   if (!(misfit <= problem.misfit(problem.background)) || !(error <= problem.error(problem.background)))
     fail(ErrorCode::numeric, name + " is no nearer than its start");
+  bench.report(name, bench::quartiles({ms}), {{"misfit", misfit}, {"model_error", error}});
 }
 
-void invert_in_all_ways(comm::Communicator& world, const Layout& layout, const Problem& problem) {
+void invert_in_all_ways(bench::Bench& bench, const Layout& layout, const Problem& problem) {
+  comm::Communicator& world = bench.communicator;
   const auto& [b, model, background, data] = problem;
-  stage(world, problem, "background", [&] { return background; });
-  stage(world, problem, "CGLS 100", [&] { return cgls(b, data, background, {.tolerance = 0}).x; });
+  stage(bench, problem, "post-stack: CGLS 100",
+        [&] { return cgls(b, data, background, {.tolerance = 0}).x; });
   const double epsilon = 1e2;
   const Operator laplacian = linop::laplacian<double>(world, layout, {.axes = {0, 1, 2}});
-  stage(world, problem, "CG normal equations 100", [&] {
+  stage(bench, problem, "post-stack: normal equations, CG 100", [&] {
     const Operator normal = adjoint(b) * b + epsilon * (adjoint(laplacian) * laplacian);
     return cg(normal, b.adjoint_of(data), background, {.tolerance = 0}).x;
   });
-  stage(world, problem, "CGLS stacked 100", [&] {
+  stage(bench, problem, "post-stack: stacked CGLS 100", [&] {
     const Operator system = linop::stacked_vertical<double>({b, std::sqrt(epsilon) * laplacian});
     Array right(world, system.range());
     right.member(0) = data;
     return cgls(system, right, background, {.tolerance = 0}).x;
   });
-  stage(world, problem, "ADMM total variation 5×20", [&] {
+  stage(bench, problem, "post-stack: ADMM total variation 5x20", [&] {
     const Operator gradient = linop::gradient<double>(world, layout, {.kind = linop::Difference::forward});
     return admm_l2(l1<double>(1e-2), b, data, gradient, background,
                    {.max_iterations = 5, .tau = 0.99 / 12, .inner_iterations = 20})
@@ -167,33 +168,23 @@ void invert_in_all_ways(comm::Communicator& world, const Layout& layout, const P
   });
 }
 
-int run(comm::Communicator& world, Index ny, const std::string& file) {
-  const Section section = read_model(world, file);
+std::string environment(const char* name, const char* otherwise) {
+  const char* const value = std::getenv(name);
+  return value ? value : otherwise;
+}
+
+void all(bench::Bench& bench) {
+  comm::Communicator& world = bench.communicator;
+  const std::string data = environment("SHOAL_TEST_DATA", SHOAL_TEST_DATA) + "/poststack_model.npz";
+  const Section section = read_model(world, environment("SHOAL_POSTSTACK_MODEL", data.c_str()));
+  const Index ny = std::stol(environment("SHOAL_POSTSTACK_NY", "8"));
   const Layout layout = Layout::split({ny, section.nx, section.nz}, world.size());
   Problem problem{modelling(world, layout), repeated(world, layout, section),
                   repeated(world, layout, smoothed(section)), Array(world, layout)};
   problem.modelling.apply(problem.model, problem.data);
-  if (world.rank() == 0)
-    fmt::print("{} ranks, {}, {}\n", world.size(), world.transport().library(),
-               array::to_string(layout.shape()));
-  invert_in_all_ways(world, layout, problem);
-  return 0;
+  invert_in_all_ways(bench, layout, problem);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const auto argument = [&](int i, const char* otherwise) { return argc > i ? argv[i] : otherwise; };
-  const char* folder = std::getenv("SHOAL_TEST_DATA");
-  const std::string data = std::string(folder ? folder : SHOAL_TEST_DATA) + "/poststack_model.npz";
-  const std::string transport = argument(1, "threads");
-  const int ranks = std::atoi(argument(2, "1")), ny = std::atoi(argument(3, "8"));
-  const std::string file = argument(4, data.c_str());
-  try {
-    return comm::run({.transport = transport, .threads = ranks},
-                     [&](comm::Communicator& world) { return run(world, ny, file); });
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_poststack: {}\n", error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return bench::run(argc, argv, std::size_t{64} << 20, all); }
