@@ -47,11 +47,12 @@ void expect_both_ways(const AnyOperator<T>& a, const std::string& what) {
   expect_on_the_way(adjoint(a), what + ", adjoint");
 }
 
-TEST(OnTheWay, LargeStencilsInEveryLayout) {
+TEST(OnTheWay, LargeStencilsWhateverIsSplit) {
   on_ranks(
       [](comm::Communicator& world) {
         const Shape shape{41 * world.size(), 121, 113};
-        for (const Layout& layout : layouts_of(shape, world.size())) {
+        for (const int split : {0, 1, 2}) {
+          const Layout layout = Layout::split(shape, world.size(), split);
           const std::string where = layout.describe();
           expect_both_ways(laplacian<double>(world, layout, {.axes = {0, 1, 2}, .edge = true}),
                            "Laplacian, " + where);
@@ -59,7 +60,7 @@ TEST(OnTheWay, LargeStencilsInEveryLayout) {
                            "gradient, " + where);
         }
       },
-      {1, 2, 3});
+      {2});
 }
 
 TEST(OnTheWay, OneAxisAndComplexElements) {
@@ -78,7 +79,7 @@ TEST(OnTheWay, OneAxisAndComplexElements) {
           expect_both_ways(laplacian<T>(world, Layout::split(flat, world.size(), split), {.axes = {0, 1, 2}}),
                            "flat, split along " + std::to_string(split));
       },
-      {1, 2});
+      {2});
 }
 
 TEST(OnTheWay, SmallOperatorsOfAnyKind) {
