@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "shoal/array/simd.h"
+#include "shoal/array/streaming.h"
 
 namespace shoal::array::kernels {
 namespace {
@@ -15,6 +16,9 @@ using simd::Vector;
 
 // Four vectors a step: as many sums are under way at once as hide the latency of an addition.
 constexpr std::size_t unroll = 4;
+
+// How much is computed in the first-level cache before it is written past the caches.
+constexpr Index stream_block_bytes = 2048;
 
 // The sum over n elements of term(k, partial sum), by vectors from `first`, and of rest(i) for what is left.
 template <class Term>
@@ -92,7 +96,7 @@ SHOAL_INLINE double sum_squares_body(double factor, const R* x, std::size_t n) {
   Doubles sum;
   std::size_t i = 0;
   accumulate(
-      sum, i, n, [ x, factor ](Doubles & partial, std::size_t k) __attribute__((always_inline)) {
+      sum, i, n, [&](Doubles & partial, std::size_t k) __attribute__((always_inline)) {
         Vector<R> a;
         Doubles wide;
         simd::load_ahead(a, x + k);
@@ -172,7 +176,7 @@ struct RealFactor {
   SHOAL_INLINE void multiply(Vector<R>& x) const { x *= real; }
 };
 
-template <bool streaming, class R, class A, class B>
+template <class R, class A, class B>
 SHOAL_INLINE std::size_t linear_loop(const A& by_a, const R* x, const B& by_b, const R* y, R* out,
                                      std::size_t n) {
   std::size_t i = 0;
@@ -183,10 +187,7 @@ SHOAL_INLINE std::size_t linear_loop(const A& by_a, const R* x, const B& by_b, c
     by_a.multiply(u);
     by_b.multiply(v);
     v += u;
-    if constexpr (streaming)
-      simd::store_streaming(out + i, v);
-    else
-      simd::store(out + i, v);
+    simd::store(out + i, v);
   }
   return i;
 }
@@ -194,10 +195,16 @@ SHOAL_INLINE std::size_t linear_loop(const A& by_a, const R* x, const B& by_b, c
 template <class R, class A, class B>
 SHOAL_INLINE std::size_t linear_vectors(const A& by_a, const R* x, const B& by_b, const R* y, R* out,
                                         std::size_t n, bool streaming) {
-  if (!streaming || !simd::can_stream(out)) return linear_loop<false>(by_a, x, by_b, y, out, n);
-  const std::size_t done = linear_loop<true>(by_a, x, by_b, y, out, n);
+  if (!streaming || !can_stream(out)) return linear_loop(by_a, x, by_b, y, out, n);
+  constexpr std::size_t block = stream_block_bytes / sizeof(R);
+  alignas(64) R values[block];
+  std::size_t done = 0;
+  for (; done + block <= n; done += block) {
+    linear_loop(by_a, x + done, by_b, y + done, values, block);
+    stream_lines(out + done, values, stream_block_bytes);
+  }
   simd::end_streaming();
-  return done;
+  return done + linear_loop(by_a, x + done, by_b, y + done, out + done, n - done);
 }
 
 template <class R>

@@ -10,6 +10,10 @@
 namespace shoal::array {
 namespace {
 
+Index beyond_line(const void* address) {
+  return static_cast<Index>(reinterpret_cast<std::uintptr_t>(address) % 64);
+}
+
 // Stores of 64 bytes write a line at once; four of 16 reach three quarters of their bandwidth.
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) void stream_by_64(char* to, const char* from, Index bytes) {
@@ -25,15 +29,14 @@ void stream_by_16(char* to, const char* from, Index bytes) {
 
 void stream(char* to, const char* from, Index bytes) {
   static const bool has_64 = __builtin_cpu_supports("avx512f") != 0;
-  has_64 ? stream_by_64(to, from, bytes) : stream_by_16(to, from, bytes);
+  if (has_64 && beyond_line(to) == 0)
+    stream_by_64(to, from, bytes);
+  else
+    stream_by_16(to, from, bytes);
 }
 #else
 void stream(char* to, const char* from, Index bytes) { std::copy_n(from, bytes, to); }
 #endif
-
-Index beyond_line(const void* address) {
-  return static_cast<Index>(reinterpret_cast<std::uintptr_t>(address) % 64);
-}
 
 }  // namespace
 

@@ -6,22 +6,16 @@
 #include "array/kernels.h"
 #include "shoal/array/distributed_array.h"
 #include "shoal/array/simd.h"
+#include "shoal/array/streaming.h"
 
 namespace shoal::array {
 namespace expressions {
 
 void stream(void* to, const void* from, std::size_t bytes) {
-  if (!simd::can_stream(to) || bytes % sizeof(simd::Doubles) != 0) {
+  if (can_stream(to) && bytes % 64 == 0)
+    stream_lines(to, from, static_cast<Index>(bytes));
+  else
     std::memcpy(to, from, bytes);
-    return;
-  }
-  auto* target = static_cast<char*>(to);
-  const auto* source = static_cast<const char*>(from);
-  for (std::size_t i = 0; i < bytes; i += sizeof(simd::Doubles)) {
-    simd::Doubles v;
-    std::memcpy(&v, source + i, sizeof v);
-    simd::store_streaming(target + i, v);
-  }
 }
 
 void end_streaming() { simd::end_streaming(); }

@@ -20,6 +20,9 @@ constexpr Index piece_bytes = 4 << 10;
 constexpr Index large_plane_bytes = 512 << 10;
 constexpr Index block_bytes = 128 << 10;
 
+// From so many reals on combine() works by vectors.
+constexpr Index least_vector = 8;
+
 // How much of a long row is computed before it is written.
 constexpr Index write_bytes = 4096;
 
@@ -354,12 +357,33 @@ void StencilSweep<R>::write_whole(std::size_t o, Index rows, const SweepMemory<R
   if (memory.visitor != nullptr) memory.visitor->after_output(o, row_.offset, n, to);
 }
 
+// The sums of combine(), with the same bits, of one real in each of `rows` rows: out[row * step] of the reals
+// `at` behind the sources. Tap by tap: the loop over rows is the long one.
+template <class R>
+void StencilSweep<R>::combine_column(R* out, Index step, Index rows, const Taps& taps, Index at) {
+  if (taps.count == 0)
+    for (Index row = 0; row < rows; ++row) out[row * step] = 0;
+  for (std::size_t k = 0; k < taps.count; ++k) {
+    const R* source = taps.sources[k] + at;
+    const R coefficient = taps.coefficients[k];
+    const Index source_step = taps.steps[k];
+    if (k == 0)
+      for (Index row = 0; row < rows; ++row) out[row * step] = source[row * source_step] * coefficient;
+    else
+      for (Index row = 0; row < rows; ++row) out[row * step] += source[row * source_step] * coefficient;
+  }
+}
+
 // The elements of a segment in each of the rows that begin at `to`.
 template <class R>
 void StencilSweep<R>::mend(const Output& output, const Segment& segment, Index rows, R* to,
                            const SweepMemory<R>& memory) {
   const Index place = segment.begin * unit_, n = (segment.end - segment.begin) * unit_;
   const Taps taps = taps_of(output, segment, place, memory);
+  if (n < least_vector) {
+    for (Index i = 0; i < n; ++i) combine_column(to + place + i, row_length_, rows, taps, i);
+    return;
+  }
   for (Index row = 0; row < rows; ++row) {
     combine(to + row * row_length_ + place, taps.sources, taps.coefficients, taps.count, n);
     for (std::size_t k = 0; k < taps.count; ++k) taps.sources[k] += taps.steps[k];

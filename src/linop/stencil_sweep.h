@@ -166,6 +166,7 @@ class StencilSweep {
   Taps taps_of(const Output& output, const Segment& segment, Index at, const SweepMemory<R>& memory);
   bool fits_whole(const Output& output, const Part& part) const;
   void write_whole(std::size_t o, Index rows, const SweepMemory<R>& memory);
+  static void combine_column(R* out, Index step, Index rows, const Taps& taps, Index at);
   void mend(const Output& output, const Segment& segment, Index rows, R* to, const SweepMemory<R>& memory);
   void write(std::size_t output, Index offset, const Taps& taps, Index n, const SweepMemory<R>& memory);
   void visit_inputs(Index end, const SweepMemory<R>& memory);

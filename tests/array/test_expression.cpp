@@ -144,12 +144,17 @@ TEST(Expression, LargeResultsGoPastTheCaches) {
     Double y(world, layout);
     y = x + x;
     expect_elements(y, [](Index i) { return 2 * value<double>(i); });
-    // Memory that is not aligned for it, and a destination that is read.
-    std::vector<double> memory(static_cast<std::size_t>(n) + 1);
-    auto view = Double::adopt(world, layout, std::span(memory).subspan(1));
-    view = x * 3;
-    view = view + x;
-    expect_elements(view, [](Index i) { return 4 * value<double>(i); });
+    // Memory that is not aligned for it, or only for a part of a line; and a destination that is read.
+    const auto count = static_cast<std::size_t>(n);
+    std::vector<double> memory(count + 3);
+    for (std::size_t first = 0; first < 3; ++first) {
+      auto view = Double::adopt(world, layout, std::span(memory).subspan(first, count));
+      view = x + x;
+      expect_elements(view, [](Index i) { return 2 * value<double>(i); });
+      view = x * 3;
+      view = view + x;
+      expect_elements(view, [](Index i) { return 4 * value<double>(i); });
+    }
     ComplexDouble complex = x * std::complex<double>(1, 2);
     expect_elements(complex, [](Index i) { return value<double>(i) * std::complex<double>(1, 2); });
   });

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 // SHOAL_CLONES before a plain function compiles it for several instruction sets, of which the loader takes
@@ -62,45 +61,18 @@ template <class R>
 SHOAL_INLINE void store(R* memory, const Vector<R>& v) {
   std::memcpy(memory, &v, sizeof v);
 }
-// What every x86-64 stores at once without taking the memory into the caches. By the compilers' own names,
-// since the header of intrinsics is large.
-typedef long long Piece __attribute__((vector_size(16), may_alias));
-
-/// Whether vectors may be stored from there on without taking the memory into the caches.
-SHOAL_INLINE bool can_stream(const void* memory) {
-#if defined(__SSE2__)
-  return reinterpret_cast<std::uintptr_t>(memory) % sizeof(Piece) == 0;
-#else
-  (void)memory;
-  return false;
-#endif
-}
-/// In pieces of 16 bytes, which every x86-64 has; the processor joins those of a cache line.
-template <class V, class R>
-SHOAL_INLINE void store_streaming(R* memory, const V& v) {
-#if defined(__SSE2__)
-  Piece pieces[sizeof(V) / sizeof(Piece)];
-  std::memcpy(pieces, &v, sizeof(V));
-  auto* to = reinterpret_cast<Piece*>(memory);
-  for (const Piece& piece : pieces) {
-#if defined(__clang__)
-    __builtin_nontemporal_store(piece, to++);
-#else
-    __builtin_ia32_movntdq(to++, piece);
-#endif
-  }
-#else
-  std::memcpy(memory, &v, sizeof(V));
-#endif
-}
-/// After the last of them: in order for other threads.
+/// After stores past the caches (stream_lines of streaming.h): in order for other threads.
 SHOAL_INLINE void end_streaming() {
 #if defined(__SSE2__)
   __builtin_ia32_sfence();
 #endif
 }
 SHOAL_INLINE void widen(Doubles& wide, const Doubles& v) { wide = v; }
-SHOAL_INLINE void widen(Doubles& wide, const Floats& v) { wide = __builtin_convertvector(v, Doubles); }
+/// One by one: GCC makes one instruction of it, but four of a conversion of vectors in a function with
+/// clones, which it takes apart before it knows the instruction sets.
+SHOAL_INLINE void widen(Doubles& wide, const Floats& v) {
+  wide = Doubles{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+}
 /// Neighbours in pairs change places: real and imaginary parts.
 template <class V>
 SHOAL_INLINE void swap_pairs(V& v) {

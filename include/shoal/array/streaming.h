@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "shoal/array/layout.h"
@@ -14,7 +15,9 @@ namespace shoal::array {
 /// Outputs from this size on are worth it.
 inline constexpr Index streaming_bytes = Index{4} << 20;
 
-/// Copies to lines of 64 bytes: `to` and `bytes` are multiples of 64.
+/// Whether stream_lines() can write there.
+inline bool can_stream(const void* to) { return reinterpret_cast<std::uintptr_t>(to) % 16 == 0; }
+/// Copies a multiple of 64 bytes past the caches; fastest where `to` is a multiple of 64 too.
 void stream_lines(void* to, const void* from, Index bytes);
 
 /// Collects what is written to ascending addresses and stores it by whole cache lines. What is collected is
